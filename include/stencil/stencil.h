@@ -1,0 +1,206 @@
+/* stencil.h: SAM 3 and SAM 3.1 as a C library: model, picture, session, result.
+ *
+ * Three objects:
+ *   st_model    the weights of one checkpoint, immutable after st_model_open, shared by any number of threads;
+ *   st_picture  one encoded picture (features), immutable and reference-counted: one encode serves any number of phrases;
+ *   st_session  scratch memory of one line of work: one thread at a time, any number of sessions per model.
+ *
+ * Every call that can fail returns a status and fills an optional `st_error`. Structs that callers fill begin with `struct_size`
+ * (use the *_INIT macros), so that a program built today runs with a newer library. No call prints, exits, aborts on input,
+ * or reads the environment, but for ST_CPU_MASK (see docs/cpu-levels.md), which is read once.
+ */
+#ifndef STENCIL_H
+#define STENCIL_H
+
+#include <stencil/stencil_base.h>
+#include <stencil/stencil_mask.h>
+#include <stencil/stencil_picture.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------- model */
+
+typedef struct st_model st_model;
+
+typedef struct st_model_options {
+    size_t struct_size; /* ST_MODEL_OPTIONS_INIT */
+    uint32_t n_threads; /* 0 = as many as the CPU affinity and the cgroup's quota allow. Results do not depend on it. */
+    st_log_fn *log;     /* NULL = silent */
+    void *log_user;
+} st_model_options;
+#define ST_MODEL_OPTIONS_INIT { sizeof(st_model_options), 0, NULL, NULL }
+
+/* Opens a published checkpoint, unchanged: a PyTorch .pt file, a .safetensors file, a sharded .safetensors.index.json, or a Hugging
+ * Face snapshot directory. Every tensor's name and shape is checked here; values are mapped, not copied, and checked for NaN
+ * and infinity when a stage first uses them. Nothing in the file is executed. On failure *out is NULL. opts may be NULL. */
+ST_API ST_MUSTCHECK st_status st_model_open(st_model **out, const char *path, const st_model_options *opts, st_error *err);
+/* Frees the model once its last session and picture are gone too. NULL is fine. */
+ST_API void st_model_free(st_model *model);
+
+/* One line of a model's description: a part of the network or a dtype, with what it holds. */
+typedef struct st_model_part {
+    const char *name;       /* "ViT trunk", "text encoder", ... */
+    uint64_t n_tensors;
+    uint64_t n_elements;    /* of the tensors that inference uses */
+} st_model_part;
+
+/* Bytes of one line of the memory plan. */
+typedef struct st_plan_line {
+    const char *name; /* "weights (mapped)", "picture encode scratch", ... */
+    uint64_t bytes;
+} st_plan_line;
+
+/* What st_model_get_info tells. Strings and arrays belong to the model. */
+typedef struct st_model_info {
+    size_t struct_size;       /* ST_MODEL_INFO_INIT */
+    const char *id;           /* 64 hex digits: equal for the same weights in any container or layout */
+    const char *version;      /* "sam3" or "sam3.1" */
+    const char *layout;       /* "meta", "hf" */
+    const char *container;    /* "safetensors", "safetensors (sharded)", "pytorch zip" */
+    const char *precision;    /* what the arithmetic uses: "fp32" */
+    const char *dtypes;       /* what the file stores, e.g. "F32" or "F16 + F32" */
+    uint32_t input_size;      /* pixels: pictures are resized to input_size x input_size */
+    uint32_t mask_size;       /* side of the low-resolution mask grid */
+    uint32_t n_queries;       /* at most this many instances per prompt */
+    const st_model_part *parts;
+    size_t n_parts;
+    const char *const *unused; /* tensors that are known but not used by pictures and phrases */
+    size_t n_unused;
+    const st_plan_line *plan; /* memory: one line each, computed, not measured */
+    size_t n_plan;
+    uint64_t plan_peak;       /* bytes: peak resident memory of one picture and one phrase */
+    int can_segment;          /* 1: phrases and exemplar boxes */
+    int can_click;            /* 1: the weights hold the interactive part (unused by this version) */
+    int can_track;            /* 1: the weights hold the tracker (unused by this version) */
+    const char *cpu_level;    /* kernels in use: "ref", "avx2", "avx512", "neon" */
+    const char *gemm;         /* matrix products in use: "oneDNN 2.6.3 (avx512_core)", "scalar" */
+    uint32_t n_threads;
+} st_model_info;
+#define ST_MODEL_INFO_INIT { sizeof(st_model_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0 }
+ST_API ST_MUSTCHECK st_status st_model_get_info(const st_model *model, st_model_info *info, st_error *err);
+
+/* ---------------------------------------------------------------- session */
+
+typedef struct st_session st_session;
+typedef struct st_picture st_picture;
+
+typedef struct st_session_options {
+    size_t struct_size;          /* ST_SESSION_OPTIONS_INIT */
+    const st_cancel *cancel;     /* NULL = cannot be cancelled; seen within a second; borrowed for the session's life */
+    st_progress_fn *progress;    /* NULL = none */
+    void *progress_user;
+} st_session_options;
+#define ST_SESSION_OPTIONS_INIT { sizeof(st_session_options), NULL, NULL, NULL }
+/* The session keeps the model alive. On failure *out is NULL. */
+ST_API ST_MUSTCHECK st_status st_session_new(st_session **out, st_model *model, const st_session_options *opts, st_error *err);
+ST_API void st_session_free(st_session *session); /* NULL is fine; pictures and results live on */
+
+/* ---------------------------------------------------------------- picture */
+
+/* Pixels as shown (upright), 8 bits per sample. */
+typedef enum st_pixel_format { ST_PIXEL_RGB8 = 0, ST_PIXEL_BGR8 = 1, ST_PIXEL_RGBA8 = 2, ST_PIXEL_GRAY8 = 3 } st_pixel_format;
+typedef struct st_image {
+    const uint8_t *data; /* [height] rows of `stride` bytes */
+    uint32_t width, height;
+    size_t stride; /* bytes from row to row, >= width * samples */
+    st_pixel_format format;
+} st_image;
+
+/* The two published resize arithmetics differ in the last bit of some pixels (docs/preprocessing.md). */
+typedef enum st_resize { ST_RESIZE_GPU = 0, ST_RESIZE_CPU = 1 } st_resize;
+typedef struct st_encode_options {
+    size_t struct_size; /* ST_ENCODE_OPTIONS_INIT */
+    st_resize resize;
+} st_encode_options;
+#define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU }
+
+/* Resize, normalise, ViT, neck. The pixels are not kept. On failure *out is NULL. opts may be NULL. */
+ST_API ST_MUSTCHECK st_status st_picture_encode(st_picture **out, st_session *session, const st_image *image,
+                                                const st_encode_options *opts, st_error *err);
+ST_API st_picture *st_picture_ref(st_picture *picture); /* one more owner; returns its argument */
+ST_API void st_picture_free(st_picture *picture);       /* one owner less; NULL is fine */
+ST_API void st_picture_size(const st_picture *picture, uint32_t *width, uint32_t *height);
+
+/* ---------------------------------------------------------------- prompts and results */
+
+/* An exemplar box: "what it looks like". Pixels of the picture as shown; x0 < x1, y0 < y1, inside the picture. */
+typedef struct st_exemplar {
+    float x0, y0, x1, y1;
+    int negative; /* 1: "not like this one" */
+} st_exemplar;
+
+typedef struct st_prompt {
+    size_t struct_size;       /* ST_PROMPT_INIT */
+    const char *phrase;       /* UTF-8; NULL with boxes = the word "visual", as in the reference */
+    const st_exemplar *boxes; /* [n_boxes] */
+    size_t n_boxes;           /* at most ST_MAX_EXEMPLARS */
+} st_prompt;
+#define ST_PROMPT_INIT { sizeof(st_prompt), NULL, NULL, 0 }
+#define ST_MAX_EXEMPLARS 256
+#define ST_MAX_PHRASE_BYTES 65536
+
+typedef struct st_segment_options {
+    size_t struct_size;      /* ST_SEGMENT_OPTIONS_INIT */
+    float threshold;         /* keep score > threshold; default 0.5 */
+    float mask_threshold;    /* mask probability, 0 < p < 1; default 0.5 (logit > 0) */
+    uint32_t max_detections; /* keep the best N; 0 = all */
+    int hf_text_only;        /* 1: leave the CLS token out of prompts without boxes, as Hugging Face's port does */
+    int want_masks;          /* 0: boxes and scores only */
+} st_segment_options;
+#define ST_SEGMENT_OPTIONS_INIT { sizeof(st_segment_options), 0.5f, 0.5f, 0, 0, 1 }
+
+typedef struct st_instance {
+    float score;
+    float box[4];    /* x0, y0, x1, y1: the model's own, pixels of the picture as shown, not clamped, not rounded */
+    uint64_t area;   /* pixels of the mask */
+    st_rle mask;     /* empty mask: area 0. Without want_masks: all zero */
+    uint32_t query;  /* which of the model's queries found it */
+} st_instance;
+
+/* Bits of st_result.warnings. */
+#define ST_WARN_PROMPT_CUT 1u    /* the phrase had more tokens than the model reads */
+#define ST_WARN_NOTHING_FOUND 2u /* no instance above the threshold */
+#define ST_WARN_QUERY_LIMIT 4u   /* every query of the model found something: there may be more */
+#define ST_WARN_DETECTION_CAP 8u /* max_detections dropped instances above the threshold */
+
+typedef struct st_result {
+    float presence;          /* probability that the concept is in the picture */
+    uint32_t warnings;       /* ST_WARN_* */
+    uint32_t width, height;  /* of the picture */
+    uint32_t n_tokens;       /* text tokens the model read, start and end included */
+    st_instance *instances;  /* [n_instances] by falling score, ties by query */
+    size_t n_instances;
+} st_result;
+
+/* One prompt on an encoded picture. The result belongs to the caller. The same prompt gives the same bits whatever ran before, on any number
+ * of threads. On failure *out is NULL. opts may be NULL. */
+ST_API ST_MUSTCHECK st_status st_segment(st_result **out, st_session *session, const st_picture *picture,
+                                         const st_prompt *prompt, const st_segment_options *opts, st_error *err);
+ST_API void st_result_free(st_result *result); /* NULL is fine */
+
+/* The token ids of a phrase: start, tokens, end. `ids` has room for `capacity`; *n_ids is how many there are; *cut is 1 when the text was
+ * longer than the model reads. */
+ST_API ST_MUSTCHECK st_status st_tokenize(const char *phrase, uint32_t *ids, size_t capacity, size_t *n_ids, int *cut,
+                                          st_error *err);
+
+/* ---------------------------------------------------------------- self-check */
+
+/* One line of st_model_check. Valid during the callback only. */
+typedef struct st_check_line {
+    const char *stage; /* "vit.block.3", "presence", ... */
+    const char *what;  /* "finite", "max error", "spread", ... */
+    double value, bound;
+    int passed;
+} st_check_line;
+typedef void st_check_fn(void *user, const st_check_line *line);
+/* Runs every stage on a built-in input: against stored references when the model is the bundled demo model, else for finite values
+ * and plausible spread. *n_failed counts lines that did not pass. */
+ST_API ST_MUSTCHECK st_status st_model_check(st_session *session, st_check_fn *line, void *user, size_t *n_failed,
+                                             st_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

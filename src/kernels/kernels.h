@@ -1,0 +1,65 @@
+/* kernels.h: the arithmetic that the tensor operations run on, as one table of function pointers, filled from the floor up:
+ * ref (plain C, complete, portable) first, then AVX2, AVX-512 or NEON overwrite what they do faster, then a matrix library overwrites `gemm`.
+ *
+ * Kernels are single-threaded, allocate nothing, and work on raw pointers: fp32, row-major, `n` elements, no alignment asked for, nothing read or
+ * written outside what is stated. Every kernel of every level is checked against the scalar one (tests/kcheck).
+ * Bounds stated here hold against exact (double) arithmetic.
+ */
+#ifndef ST_KERNELS_H
+#define ST_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "base/cpu.h"
+
+typedef struct st_kernels {
+    const char *level; /* "ref", "avx2", ... */
+    const char *gemm_name; /* "scalar", "oneDNN 2.6.3 (avx512_core)", "CBLAS" */
+
+    /* c[m,n] = a[m,k] · B (+ c when `accumulate`). trans_b: b is [n,k] and B = bᵀ (a weight matrix), else b is [k,n].
+     * lda, ldb, ldc: floats from row to row. c must not overlap a or b. With k = 0: zero or unchanged. */
+    void (*gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+                 bool accumulate, float *c, size_t ldc);
+
+    /* One row: y = (x - mean) / sqrt(var + eps) · gamma + beta; biased variance, two passes; y may be x. */
+    void (*layer_norm)(float *y, const float *x, size_t n, const float *gamma, const float *beta, float eps);
+    /* y += x */
+    void (*add)(float *y, const float *x, size_t n);
+    /* y = a + b; y may be a or b */
+    void (*add3)(float *y, const float *a, const float *b, size_t n);
+    /* y *= s */
+    void (*scale)(float *y, float s, size_t n);
+    /* x = max(x, 0); NaN stays NaN */
+    void (*relu)(float *x, size_t n);
+    /* x = x/2 (1 + erf(x/sqrt 2)); abs error <= 2e-7 · max(|x|, 1); NaN stays NaN; +-inf -> inf, 0 */
+    void (*gelu)(float *x, size_t n);
+    /* largest element; n >= 1; NaN anywhere gives NaN */
+    float (*max)(const float *x, size_t n);
+    /* x[i] = exp(x[i] - shift), returns their sum; shift >= max(x). Relative error of each <= 3 ulp; results below 2^-126 may be 0;
+     * -inf gives exactly 0; shift = -inf must not occur. */
+    float (*exp_sum)(float *x, size_t n, float shift);
+    /* Rotates n adjacent pairs: (x[2i], x[2i+1]) by the angle whose (cos, sin) = (cs[2i], cs[2i+1]). */
+    void (*rope)(float *x, const float *cs, size_t n);
+    /* y += w · x, element by element: y[i] += w[i] * x[i] is not this; w is one number. */
+    void (*axpy)(float *y, float w, const float *x, size_t n);
+    /* sum and sum of squares of deviations need double: adds sum(x) to *sum, and sum((x-shift)^2) to *sq, in double. */
+    void (*moments)(const float *x, size_t n, double shift, double *sum, double *sq);
+    /* Planar triangle-filter resize, one output row of n floats from n_taps input rows: y = sum_j w[j] * rows[j]. In order of j, fused
+     * multiply-add not allowed (the reference rounds each product). */
+    void (*weighted_rows)(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n);
+} st_kernels;
+
+/* The table for `level`, or for the best level at most `level` that this CPU supports. Filled once; immutable afterwards. */
+const st_kernels *st_kernels_get(st_cpu_level level);
+/* st_kernels_get(st_cpu_best()). */
+const st_kernels *st_kernels_best(void);
+
+/* Each level's part (defined in its own folder; overwrites only what it does faster). */
+void st_kernels_set_ref(st_kernels *k);
+void st_kernels_set_avx2(st_kernels *k);
+void st_kernels_set_avx512(st_kernels *k);
+void st_kernels_set_neon(st_kernels *k);
+void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level); /* oneDNN's gemm, limited to `level`'s instructions */
+void st_kernels_set_cblas(st_kernels *k);                    /* where oneDNN is not there */
+
+#endif

@@ -1,0 +1,43 @@
+/* dims.h: every size of one model. Read from config.json or from tensor shapes (docs/architecture.md, "Where sizes come from"); no other room has a
+ * size constant of its own.
+ */
+#ifndef ST_WEIGHTS_DIMS_H
+#define ST_WEIGHTS_DIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ST_MAX_VIT_BLOCKS 128
+
+typedef struct st_dims {
+    /* picture */
+    uint32_t image_size; /* side in pixels */
+    uint32_t patch;      /* side in pixels */
+    uint32_t grid;       /* n = image_size / patch tokens per side */
+    /* ViT trunk */
+    uint32_t vit_width, vit_heads, vit_depth, vit_mlp;
+    uint32_t window;     /* side in tokens */
+    bool vit_global[ST_MAX_VIT_BLOCKS]; /* block attends to the whole grid */
+    uint32_t pos_side;   /* side of the stored position grid */
+    float vit_eps, rope_theta;
+    /* text encoder */
+    uint32_t vocab, context, text_width, text_heads, text_depth, text_mlp;
+    float text_eps;
+    /* detector */
+    uint32_t width;      /* D */
+    uint32_t geo_layers, geo_heads, geo_ffn, roi_size;
+    uint32_t fusion_layers, fusion_heads, fusion_ffn;
+    uint32_t dec_layers, dec_heads, dec_ffn, n_queries, rpb_hidden;
+    uint32_t score_ffn;  /* hidden width of the scorer's prompt MLP */
+    uint32_t mask_heads;
+    uint32_t n_upsample; /* mask head stages present in the file (3; two are used) */
+    uint32_t neck_levels;/* levels present in the file: 4 (SAM 3) or 3 (SAM 3.1) */
+    bool joint_score;    /* SAM 3.1: logit' = clamp(invsigmoid(sigmoid(logit) sigmoid(presence)), +-10) */
+    bool clamp_presence; /* HF layout: presence logit clamped to +-10 */
+    bool has_click, has_track;
+    /* interactive head and tracker: filled when present (the published values are in config.json or the tensor shapes) */
+    uint32_t click_heads, click_mlp, click_layers, click_downsample, click_mask_channels, click_mask_tokens;
+    uint32_t mem_layers, mem_heads, mem_ffn, mem_channels, mem_fuser_layers, mem_fuser_ffn, num_maskmem;
+} st_dims;
+
+#endif
