@@ -27,6 +27,10 @@ endif()
 if(DNNL_INCLUDE)
   file(GLOB sources CONFIGURE_DEPENDS src/kernels/dnnl/*.c)
   target_sources(stencil_objects PRIVATE ${sources})
+elseif(CBLAS_INCLUDE AND CBLAS_LIBRARY)
+  target_include_directories(stencil_objects PRIVATE ${CBLAS_INCLUDE})
+  file(GLOB sources CONFIGURE_DEPENDS src/kernels/cblas/*.c)
+  target_sources(stencil_objects PRIVATE ${sources})
 endif()
 include(cmake/generated.cmake OPTIONAL) # tables linked into the library
 

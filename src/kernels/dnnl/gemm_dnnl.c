@@ -1,0 +1,71 @@
+/* gemm_dnnl.c: the matrix product by oneDNN (2.x and 3.x share this much of the C API).
+ *
+ * Called from several threads at once, each call on one thread: the caller's OpenMP team is told to be 1 around it. The instruction limit is
+ * a setting of the whole process that only counts before oneDNN's first use, so the first table that asks decides; a table of a lower
+ * level that comes later is left with the gemm it has.
+ */
+#include "kernels/kernels.h"
+
+#include <dnnl.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "kernels/ref/gemm_ref.h"
+
+/* From libgomp, which oneDNN is linked with; omp.h is not there for every compiler. Both act on the calling thread only. */
+int omp_get_max_threads(void);
+void omp_set_num_threads(int n);
+
+static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate,
+                      float *c, size_t ldc)
+{
+    if (m == 0 || n == 0)
+        return;
+    dnnl_status_t status = dnnl_invalid_arguments;
+    if (k > 0) { /* oneDNN leaves c alone, or refuses, when k is 0 */
+        const int team = omp_get_max_threads();
+        if (team != 1)
+            omp_set_num_threads(1);
+        status = dnnl_sgemm('N', trans_b ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a, (dnnl_dim_t)lda, b,
+                            (dnnl_dim_t)ldb, accumulate ? 1.0f : 0.0f, c, (dnnl_dim_t)ldc);
+        if (team != 1)
+            omp_set_num_threads(team);
+    }
+    if (status != dnnl_success)
+        st_gemm_ref(trans_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+}
+
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+    switch ((int)isa) { /* numbers: the same in 2.x and 3.x */
+    case 0x1:
+        return "sse41";
+    case 0x3:
+        return "avx";
+    case 0x7:
+        return "avx2";
+    case 0x27:
+        return "avx512_core";
+    default:
+        return "other";
+    }
+}
+
+static char name[64];
+static void write_name(void)
+{
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(name, sizeof name, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch, isa_name(dnnl_get_effective_cpu_isa()));
+}
+
+void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const dnnl_cpu_isa_t limit = level == ST_CPU_AVX512 ? dnnl_cpu_isa_avx512_core : dnnl_cpu_isa_avx2;
+    (void)dnnl_set_max_cpu_isa(limit); /* refused after the first use: what counts is what is in force */
+    if (((int)dnnl_get_effective_cpu_isa() & ~(int)limit) != 0)
+        return;
+    pthread_once(&once, write_name);
+    k->gemm = gemm_dnnl;
+    k->gemm_name = name;
+}

@@ -1,0 +1,133 @@
+/* rows_ref.c: the floor of the table: every kernel in plain C, one element after the other.
+ *
+ * What rounds is done in double where that costs nothing to say, so that these are references of the faster kernels, not their equals bit
+ * by bit. weighted_rows is the exception: its rounding is part of its contract.
+ */
+#include <math.h>
+
+#include "kernels/kernels.h"
+#include "kernels/ref/gemm_ref.h"
+
+static void layer_norm_ref(float *y, const float *x, size_t n, const float *gamma, const float *beta, float eps)
+{
+    double sum = 0.0, sq = 0.0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    const double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++)
+        sq += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double rstd = 1.0 / sqrt(sq / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)(((double)x[i] - mean) * rstd * (double)gamma[i] + (double)beta[i]);
+}
+
+static void add_ref(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+static void add3_ref(float *y, const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] + b[i];
+}
+
+static void scale_ref(float *y, float s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] *= s;
+}
+
+static void relu_ref(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] < 0.0f ? 0.0f : x[i]; /* this way round NaN stays */
+}
+
+static void gelu_ref(float *x, size_t n)
+{
+    const double sqrt_half = 0.70710678118654752440;
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)x[i];
+        x[i] = isinf(v) ? (v > 0.0 ? x[i] : 0.0f) : (float)(0.5 * v * (1.0 + erf(v * sqrt_half))); /* -inf * 0 would be NaN */
+    }
+}
+
+static float max_ref(const float *x, size_t n)
+{
+    float best = x[0];
+    for (size_t i = 1; i < n; i++) {
+        if (!(x[i] <= best)) /* larger, or one of the two is NaN */
+            best = isnan(best) ? best : x[i];
+    }
+    return best;
+}
+
+static float exp_sum_ref(float *x, size_t n, float shift)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const float d = x[i] - shift;
+        x[i] = (float)exp((double)d);
+        sum += (double)x[i];
+    }
+    return (float)sum;
+}
+
+static void rope_ref(float *x, const float *cs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float even = x[2 * i], odd = x[2 * i + 1];
+        x[2 * i] = even * cs[2 * i] - odd * cs[2 * i + 1];
+        x[2 * i + 1] = odd * cs[2 * i] + even * cs[2 * i + 1];
+    }
+}
+
+static void axpy_ref(float *y, float w, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += w * x[i];
+}
+
+static void moments_ref(const float *x, size_t n, double shift, double *sum, double *sq)
+{
+    double s = 0.0, q = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        s += (double)x[i];
+        q += ((double)x[i] - shift) * ((double)x[i] - shift);
+    }
+    *sum += s;
+    *sq += q;
+}
+
+static void weighted_rows_ref(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float s = 0.0f;
+        for (size_t j = 0; j < n_taps; j++)
+            s += w[j] * rows[j][i];
+        y[i] = s;
+    }
+}
+
+void st_kernels_set_ref(st_kernels *k)
+{
+    *k = (st_kernels){
+        .level = "ref",
+        .gemm_name = "scalar",
+        .gemm = st_gemm_ref,
+        .layer_norm = layer_norm_ref,
+        .add = add_ref,
+        .add3 = add3_ref,
+        .scale = scale_ref,
+        .relu = relu_ref,
+        .gelu = gelu_ref,
+        .max = max_ref,
+        .exp_sum = exp_sum_ref,
+        .rope = rope_ref,
+        .axpy = axpy_ref,
+        .moments = moments_ref,
+        .weighted_rows = weighted_rows_ref,
+    };
+}
