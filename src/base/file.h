@@ -23,7 +23,8 @@ ST_MUSTCHECK st_status st_file_read(char **out, size_t *n, const char *path, uin
 bool st_file_exists(const char *path);
 bool st_dir_exists(const char *path);
 
-/* A file that appears under its name only when st_out_commit succeeds (temporary name in the same folder, fsync, rename). */
+/* A file that appears under its name only when st_out_commit succeeds (temporary name in the same folder, fsync, rename). An existing
+ * file keeps its permissions, and a link keeps being a link. A pipe or character device (/dev/stdout) is written straight through. */
 typedef struct st_out {
     FILE *f;
     char *path, *tmp;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All return NULL when out of memory; sizes of 0 give a pointer that st_free takes. st_calloc and st_realloc_array check the product. */
+/* All return NULL when out of memory, or when asked for more than 1 TiB; sizes of 0 give a pointer that st_free takes. st_calloc and st_realloc_array check the product. */
 void *st_malloc(size_t n_bytes);
 void *st_calloc(size_t n, size_t size);
 void *st_realloc_array(void *old, size_t n, size_t size);

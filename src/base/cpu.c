@@ -1,0 +1,135 @@
+/* cpu.c: which kernels this process may run. A level counts only when the CPU has the instructions (CPUID) *and* the operating system saves
+ * their registers (XCR0): a hypervisor or kernel may offer the one without the other. This is the only file that reads the environment
+ * (ST_CPU_MASK), once; what was found then never changes. */
+#include "base/cpu.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+typedef struct facts {
+    st_cpu_level best;      /* after the mask */
+    unsigned supported;     /* bit per st_cpu_level, before the mask */
+    st_error mask_error;    /* status ST_OK: the mask is fine or absent */
+    char name[128];
+} facts;
+
+static const char *const level_names[] = { "ref", "avx2", "avx512", "neon" };
+#define N_LEVELS (sizeof level_names / sizeof level_names[0])
+
+#if defined(__x86_64__)
+static uint64_t read_xcr0(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static unsigned supported_levels(void)
+{
+    const unsigned ref = 1u << ST_CPU_REF, avx2_level = 1u << ST_CPU_AVX2, avx512_level = 1u << ST_CPU_AVX512;
+    const uint64_t ymm_state = 0x6, zmm_state = 0xE6; /* XCR0: xmm + ymm; and opmask, zmm upper halves, zmm16-31 */
+    const unsigned avx512_bits = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* leaf 7 ebx: F, DQ, BW, VL */
+    unsigned eax, ebx, ecx, edx;
+    if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return ref;
+    const unsigned osxsave = ecx >> 27 & 1, avx = ecx >> 28 & 1, fma = ecx >> 12 & 1;
+    if (!osxsave || !avx || !fma) return ref;
+    const uint64_t xcr0 = read_xcr0();
+    if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return ref;
+    if ((xcr0 & ymm_state) != ymm_state || !(ebx >> 5 & 1)) return ref;
+    if ((xcr0 & zmm_state) != zmm_state || (ebx & avx512_bits) != avx512_bits) return ref | avx2_level;
+    return ref | avx2_level | avx512_level;
+}
+#elif defined(__aarch64__)
+static unsigned supported_levels(void)
+{
+    return 1u << ST_CPU_REF | 1u << ST_CPU_NEON; /* NEON belongs to the base architecture */
+}
+#else
+static unsigned supported_levels(void)
+{
+    return 1u << ST_CPU_REF;
+}
+#endif
+
+/* The value of the first "model name : ..." line of /proc/cpuinfo. */
+static void read_name(char *name, size_t size)
+{
+    char line[512];
+    snprintf(name, size, "unknown");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "model name", 10) != 0) continue;
+        const char *value = strchr(line, ':');
+        if (!value) continue;
+        value += 1 + strspn(value + 1, " \t");
+        snprintf(name, size, "%.*s", (int)strcspn(value, "\n"), value);
+        st_text_clean(name);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+static void apply_mask(facts *f, const char *mask)
+{
+    size_t level = 0;
+    while (level < N_LEVELS && strcmp(mask, level_names[level]) != 0) level++;
+    if (level == N_LEVELS) {
+        (void)!st_fail(&f->mask_error, ST_ERR_INVALID_ARG,
+                       "ST_CPU_MASK is ignored: expected ref, avx2, avx512 or neon, got \"%s\"", mask);
+    } else if (!(f->supported >> level & 1)) {
+        (void)!st_fail(&f->mask_error, ST_ERR_UNSUPPORTED, "ST_CPU_MASK is ignored: this CPU cannot run %s", mask);
+    } else {
+        f->best = (st_cpu_level)level; /* supported levels above it exist or not: either way this one is not higher than the best */
+    }
+}
+
+static facts found;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find(void)
+{
+    found.supported = supported_levels();
+    for (unsigned level = 0; level < N_LEVELS; level++)
+        if (found.supported >> level & 1) found.best = (st_cpu_level)level;
+    read_name(found.name, sizeof found.name);
+    const char *mask = getenv("ST_CPU_MASK");
+    if (mask && *mask) apply_mask(&found, mask);
+}
+
+static const facts *get(void)
+{
+    pthread_once(&once, find);
+    return &found;
+}
+
+st_cpu_level st_cpu_best(void)
+{
+    return get()->best;
+}
+
+const char *st_cpu_mask_error(void)
+{
+    return get()->mask_error.status == ST_OK ? NULL : get()->mask_error.message;
+}
+
+const char *st_cpu_level_name(st_cpu_level level)
+{
+    return (size_t)level < N_LEVELS ? level_names[level] : "unknown";
+}
+
+int st_cpu_supports(st_cpu_level level)
+{
+    return (size_t)level < N_LEVELS && (get()->supported >> level & 1);
+}
+
+const char *st_cpu_name(void)
+{
+    return get()->name;
+}
