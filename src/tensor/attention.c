@@ -1,0 +1,170 @@
+/* attention.c: softmax(q kᵀ / sqrt(d) + bias) v without the score matrix.
+ *
+ * The decision: an item is one block of queries of one head; keys are streamed in blocks, with the running maximum and sum of "online softmax" (Milakov & Gimelshein 2018;
+ * FlashAttention), so the scores that exist at one time are QUERY_BLOCK x KEY_BLOCK floats per thread and stay in its L2 cache.
+ */
+#include "tensor/tensor.h"
+
+#include <math.h>
+#include "base/checked.h"
+
+enum { QUERY_BLOCK = 96, KEY_BLOCK = 576 };
+
+typedef struct attention_job {
+    const st_kernels *k;
+    const st_attention *a;
+    float *scratch;          /* per slot: slot_floats */
+    size_t slot_floats;
+    size_t n_blocks;         /* query blocks per sequence and head */
+    size_t key_block;
+    float scale;
+} attention_job;
+
+/* One thread's scratch for one block of queries. */
+typedef struct block {
+    size_t head, first, n;   /* queries first .. first+n-1 of the sequence */
+    float *q;                /* [n, d], scaled */
+    float *scores;           /* [n, key_block] */
+    float *sum;              /* [n, d] weighted values so far */
+    float *max, *total;      /* [n] running maximum and sum of exponentials */
+} block;
+
+/* scores[i] += rpb_y[row of key] + rpb_x[column of key]; `sam3/model/decoder.py`, _get_rpb_matrix, kept separable. */
+static void add_rpb(const st_attention *a, const block *b, size_t i, size_t key0, size_t n_keys)
+{
+    const size_t query = b->head * a->n_q + b->first + i;
+    const float *by = a->rpb_y + query * a->grid, *bx = a->rpb_x + query * a->grid;
+    float *s = b->scores + i * n_keys;
+    for (size_t j = 0; j < n_keys;) {
+        const size_t row = (key0 + j) / a->grid, col = (key0 + j) % a->grid;
+        const size_t run = a->grid - col < n_keys - j ? a->grid - col : n_keys - j;
+        for (size_t c = 0; c < run; c++) s[j + c] += by[row] + bx[col + c];
+        j += run;
+    }
+}
+
+static void mask_future(const block *b, size_t i, size_t key0, size_t n_keys)
+{
+    float *s = b->scores + i * n_keys;
+    const size_t last = b->first + i; /* the last key this query sees */
+    for (size_t j = last >= key0 ? last - key0 + 1 : 0; j < n_keys; j++) s[j] = -INFINITY;
+}
+
+/* Turns row i of the scores into exponentials and folds them into the running maximum and sum. */
+static void absorb_row(const attention_job *job, block *b, size_t i, size_t n_keys)
+{
+    const st_kernels *k = job->k;
+    const size_t d = job->a->head_width;
+    float *s = b->scores + i * n_keys;
+    const float block_max = k->max(s, n_keys);
+    const float max = block_max > b->max[i] || isnan(block_max) ? block_max : b->max[i];
+    if (b->max[i] != max && b->total[i] != 0.0f) {
+        const float shrink = expf(b->max[i] - max);
+        b->total[i] *= shrink;
+        k->scale(b->sum + i * d, shrink, d);
+    }
+    b->max[i] = max;
+    b->total[i] += k->exp_sum(s, n_keys, max);
+}
+
+static void absorb_keys(const attention_job *job, block *b, size_t seq, size_t key0, size_t n_keys)
+{
+    const st_attention *a = job->a;
+    const size_t d = a->head_width;
+    const float *keys = a->k + (seq * a->n_k + key0) * a->ld_k + b->head * d;
+    const float *values = a->v + (seq * a->n_k + key0) * a->ld_v + b->head * d;
+    job->k->gemm(true, b->n, n_keys, d, b->q, d, keys, a->ld_k, false, b->scores, n_keys);
+    for (size_t i = 0; i < b->n; i++) {
+        if (a->rpb_x) add_rpb(a, b, i, key0, n_keys);
+        if (a->causal) mask_future(b, i, key0, n_keys);
+        absorb_row(job, b, i, n_keys);
+    }
+    job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, key0 != 0, b->sum, d);
+}
+
+static void attention_item(void *arg, size_t item, unsigned slot)
+{
+    const attention_job *job = arg;
+    const st_attention *a = job->a;
+    const size_t d = a->head_width, seq = item / job->n_blocks / a->heads;
+    float *scratch = job->scratch + slot * job->slot_floats;
+    block b = {.head = item / job->n_blocks % a->heads, .first = item % job->n_blocks * QUERY_BLOCK};
+    b.n = a->n_q - b.first < QUERY_BLOCK ? a->n_q - b.first : QUERY_BLOCK;
+    b.q = scratch;
+    b.sum = b.q + QUERY_BLOCK * d;
+    b.max = b.sum + QUERY_BLOCK * d;
+    b.total = b.max + QUERY_BLOCK;
+    b.scores = b.total + QUERY_BLOCK;
+    for (size_t i = 0; i < b.n; i++) {
+        const float *q = a->q + (seq * a->n_q + b.first + i) * a->ld_q + b.head * d;
+        for (size_t c = 0; c < d; c++) b.q[i * d + c] = q[c] * job->scale;
+        b.max[i] = -INFINITY;
+        b.total[i] = 0.0f;
+    }
+    for (size_t key0 = 0; key0 < a->n_k; key0 += job->key_block) {
+        if (a->causal && key0 > b.first + b.n - 1) break;
+        absorb_keys(job, &b, seq, key0, a->n_k - key0 < job->key_block ? a->n_k - key0 : job->key_block);
+    }
+    for (size_t i = 0; i < b.n; i++) {
+        float *out = a->out + (seq * a->n_q + b.first + i) * a->ld_out + b.head * d;
+        for (size_t c = 0; c < d; c++) out[c] = b.sum[i * d + c] / b.total[i];
+    }
+}
+
+void st_attention_run(const st_run *run, const st_attention *a)
+{
+    const size_t mark = st_arena_mark(run->arena);
+    attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK};
+    const size_t n_key_blocks = (a->n_k + KEY_BLOCK - 1) / KEY_BLOCK;
+    job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
+    job.scale = 1.0f / sqrtf((float)a->head_width);
+    job.slot_floats = st_round_up(QUERY_BLOCK * (2 * a->head_width + 2 + job.key_block), 16);
+    job.scratch = st_run_floats(run, st_pool_size(run->pool), job.slot_floats);
+    if (!st_run_idle(run)) st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
+    st_arena_rewind(run->arena, mark);
+}
+
+void st_mha_run(const st_run *run, const st_mha *mha, const float *q_in, size_t n_q, const float *k_in, const float *v_in, size_t n_k, float *y,
+                const st_attention *extra)
+{
+    const size_t mark = st_arena_mark(run->arena), inner = mha->q.n_out;
+    float *q = st_run_floats(run, n_q, inner), *k = st_run_floats(run, n_k, inner), *v = st_run_floats(run, n_k, inner);
+    float *mixed = st_run_floats(run, n_q, inner);
+    st_linear_run(run, &mha->q, q_in, mha->q.n_in, n_q, q, inner, ST_ACT_NONE, false);
+    st_linear_run(run, &mha->k, k_in, mha->k.n_in, n_k, k, inner, ST_ACT_NONE, false);
+    st_linear_run(run, &mha->v, v_in, mha->v.n_in, n_k, v, inner, ST_ACT_NONE, false);
+    st_attention a = extra ? *extra : (st_attention){0};
+    a.q = q, a.k = k, a.v = v, a.out = mixed;
+    a.ld_q = a.ld_k = a.ld_v = a.ld_out = inner;
+    a.heads = mha->heads, a.head_width = inner / mha->heads;
+    a.n_seq = 1, a.n_q = n_q, a.n_k = n_k;
+    st_attention_run(run, &a);
+    st_linear_run(run, &mha->out, mixed, inner, n_q, y, mha->out.n_out, ST_ACT_NONE, true);
+    st_arena_rewind(run->arena, mark);
+}
+
+typedef struct rope_job {
+    const st_kernels *k;
+    float *x;
+    const float *table;
+    size_t ld, rows, heads, head_width, table_rows;
+} rope_job;
+
+enum { ROPE_ROWS = 64 };
+
+static void rope_item(void *arg, size_t item, unsigned slot)
+{
+    (void)slot;
+    const rope_job *job = arg;
+    const size_t end = (item + 1) * ROPE_ROWS < job->rows ? (item + 1) * ROPE_ROWS : job->rows;
+    for (size_t r = item * ROPE_ROWS; r < end; r++)
+        for (size_t h = 0; h < job->heads; h++)
+            job->k->rope(job->x + r * job->ld + h * job->head_width, job->table + r % job->table_rows * job->head_width, job->head_width / 2);
+}
+
+void st_rope_run(const st_run *run, float *x, size_t ld, size_t rows, size_t heads, size_t head_width, const float *table, size_t table_rows)
+{
+    if (st_run_idle(run)) return;
+    rope_job job = {run->k, x, table, ld, rows, heads, head_width, table_rows};
+    st_run_parallel(run, (rows + ROPE_ROWS - 1) / ROPE_ROWS, rope_item, &job);
+}

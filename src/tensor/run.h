@@ -1,0 +1,46 @@
+/* run.h: what every stage of the model is handed: kernels, threads, scratch memory, the cancel flag, and the probe.
+ *
+ * A run in *planning* mode computes nothing: the stages are walked through, scratch memory is counted, every tensor operation returns at once. The
+ * plan printed to the user is therefore the code's own, not an estimate kept beside it.
+ */
+#ifndef ST_TENSOR_RUN_H
+#define ST_TENSOR_RUN_H
+
+#include "base/arena.h"
+#include "base/pool.h"
+#include "kernels/kernels.h"
+
+/* Sees a stage's output, as [rows][cols] row-major, and may overwrite it (tests feed the reference's own values to the next stage). */
+typedef void st_probe_fn(void *user, const char *name, float *data, size_t rows, size_t cols);
+
+typedef struct st_run {
+    const st_kernels *k;
+    st_pool *pool;
+    st_arena *arena;
+    const st_cancel *cancel;
+    st_progress_fn *progress;
+    void *progress_user;
+    st_probe_fn *probe; /* NULL outside tests and `stencil check` */
+    void *probe_user;
+} st_run;
+
+static inline bool st_run_planning(const st_run *run) { return run->arena->planning; }
+/* Nothing more needs computing: planning, cancelled, or out of scratch memory. Every operation asks this first. */
+static inline bool st_run_idle(const st_run *run)
+{
+    return run->arena->planning || run->arena->overflowed || (run->cancel && st_cancel_is_set(run->cancel));
+}
+/* ST_OK, ST_ERR_CANCELLED, or ST_ERR_INTERNAL when the arena overflowed: called at the end of a stage. */
+ST_MUSTCHECK st_status st_run_status(const st_run *run, st_error *err);
+void st_run_progress(const st_run *run, const char *stage, size_t done, size_t total);
+/* Scratch for [rows][cols] floats; valid until the arena is rewound. Never dereference it while st_run_idle. */
+float *st_run_floats(const st_run *run, size_t rows, size_t cols);
+/* Shows a stage's output to the probe, if there is one. The name is built like printf's. */
+void st_run_probe(const st_run *run, float *data, size_t rows, size_t cols, const char *fmt, ...) ST_PRINTF(5, 6);
+/* Items of a job on the run's pool. */
+static inline void st_run_parallel(const st_run *run, size_t n_items, st_pool_fn *fn, void *arg)
+{
+    st_pool_run(run->pool, n_items, fn, arg, run->cancel);
+}
+
+#endif
