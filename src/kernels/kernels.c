@@ -12,13 +12,11 @@ static void fill(st_kernels *k, st_cpu_level level)
     st_kernels_set_ref(k);
     if (level == ST_CPU_REF)
         return;
-#if defined(ST_ARCH_X86) && defined(ST_HAVE_KERNELS_AVX2)
+#if defined(ST_ARCH_X86)
     st_kernels_set_avx2(k);
-#if defined(ST_HAVE_KERNELS_AVX512)
     if (level == ST_CPU_AVX512)
         st_kernels_set_avx512(k);
-#endif
-#elif defined(ST_ARCH_ARM) && defined(ST_HAVE_KERNELS_NEON)
+#elif defined(ST_ARCH_ARM)
     st_kernels_set_neon(k);
 #endif
     k->level = st_cpu_level_name(level);

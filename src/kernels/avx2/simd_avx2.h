@@ -1,0 +1,89 @@
+/* simd_avx2.h: the vector words that tmpl/ is written in, for AVX2 + FMA: vf = 8 floats, vd = 4 doubles.
+ *
+ * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. Which operand survives when one is NaN is part of the meaning: the
+ * `_keep` words give NaN when their last operand is NaN.
+ */
+#ifndef ST_KERNELS_SIMD_AVX2_H
+#define ST_KERNELS_SIMD_AVX2_H
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FN(op) op##_avx2
+enum { VF_N = 8, VD_N = 4, GEMM_ROWS = 6, GEMM_VECS = 2 };
+typedef __m256 vf;
+typedef __m256d vd;
+
+static inline vf vf_set1(float s) { return _mm256_set1_ps(s); }
+static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
+
+static inline __m256i vf_mask_n(size_t n)
+{
+    static const int32_t ones_then_zeros[2 * VF_N] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(const void *)(ones_then_zeros + VF_N - n));
+}
+static inline vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask_n(n)); } /* 0 beyond n */
+static inline void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask_n(n), v); }
+static inline vf vf_first_n(vf v, size_t n) { return _mm256_and_ps(v, _mm256_castsi256_ps(vf_mask_n(n))); }
+
+static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); } /* a b + c, rounded once */
+static inline vf vf_max_keep(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf vf_min_keep(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline float vf_sum(vf v)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+/* a, or 0 where x < limit; NaN in x is not below anything */
+static inline vf vf_zero_below(vf a, vf x, vf limit) { return _mm256_and_ps(a, _mm256_cmp_ps(x, limit, _CMP_NLT_UQ)); }
+/* a 2^n. biased is the float 1.5 * 2^23 + 127 + n: the low bits of its significand are the exponent field of 2^n. */
+static inline vf vf_scale_pow2(vf a, vf n, vf biased)
+{
+    (void)n;
+    return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(biased), 23)));
+}
+/* (x0 c0 - x1 s0, x1 c0 + x0 s0, ...) for x = (x0, x1, ...), cs = (c0, s0, ...) */
+static inline vf vf_rotate(vf x, vf cs)
+{
+    return _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cs), _mm256_mul_ps(_mm256_permute_ps(x, 0xB1), _mm256_movehdup_ps(cs)));
+}
+
+/* A running maximum that remembers NaN. */
+typedef struct vmax {
+    vf best, nan;
+} vmax;
+static inline vmax vmax_start(vf v) { return (vmax){v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)}; }
+static inline vmax vmax_with(vmax m, vf v)
+{
+    return (vmax){_mm256_max_ps(m.best, v), _mm256_or_ps(m.nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))};
+}
+static inline vmax vmax_join(vmax a, vmax b) { return (vmax){_mm256_max_ps(a.best, b.best), _mm256_or_ps(a.nan, b.nan)}; }
+static inline float vmax_end(vmax m)
+{
+    if (_mm256_movemask_ps(m.nan) != 0)
+        return __builtin_nanf("");
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(m.best), _mm256_extractf128_ps(m.best, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+
+static inline vd vd_set1(double s) { return _mm256_set1_pd(s); }
+static inline vd vd_low(vf v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
+static inline vd vd_high(vf v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
+static inline vd vd_add(vd a, vd b) { return _mm256_add_pd(a, b); }
+static inline vd vd_sub(vd a, vd b) { return _mm256_sub_pd(a, b); }
+static inline vd vd_fma(vd a, vd b, vd c) { return _mm256_fmadd_pd(a, b, c); }
+static inline double vd_sum(vd v)
+{
+    const __m128d s = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
+}
+
+#endif

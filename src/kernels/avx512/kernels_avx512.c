@@ -1,0 +1,16 @@
+/* kernels_avx512.c: the table's AVX-512 part: the bodies of tmpl/ in AVX-512's vector words. Compiled with this level's instructions, so nothing here may run
+ * before the CPU check; only static functions and the one setter.
+ */
+#include "kernels/kernels.h"
+
+#include "kernels/avx512/simd_avx512.h"
+/* the words above first */
+#include "kernels/tmpl/gemm_tmpl.h"
+#include "kernels/tmpl/rows_tmpl.h"
+
+void st_kernels_set_avx512(st_kernels *k)
+{
+    FN(set_rows)(k);
+    k->gemm = FN(gemm);
+    k->gemm_name = "built in (avx512)";
+}

@@ -1,0 +1,16 @@
+/* kernels_neon.c: the table's NEON part: the bodies of tmpl/ in NEON's vector words. Compiled with this level's instructions, so nothing here may run
+ * before the CPU check; only static functions and the one setter.
+ */
+#include "kernels/kernels.h"
+
+#include "kernels/neon/simd_neon.h"
+/* the words above first */
+#include "kernels/tmpl/gemm_tmpl.h"
+#include "kernels/tmpl/rows_tmpl.h"
+
+void st_kernels_set_neon(st_kernels *k)
+{
+    FN(set_rows)(k);
+    k->gemm = FN(gemm);
+    k->gemm_name = "built in (neon)";
+}

@@ -1,0 +1,86 @@
+/* simd_neon.h: the vector words that tmpl/ is written in, for AArch64: vf = 4 floats, vd = 2 doubles.
+ *
+ * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. The `_keep` words give NaN when their last operand is NaN (here: when
+ * either is).
+ */
+#ifndef ST_KERNELS_SIMD_NEON_H
+#define ST_KERNELS_SIMD_NEON_H
+
+#include <arm_neon.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FN(op) op##_neon
+enum { VF_N = 4, VD_N = 2, GEMM_ROWS = 8, GEMM_VECS = 3 };
+typedef float32x4_t vf;
+typedef float64x2_t vd;
+
+static inline vf vf_set1(float s) { return vdupq_n_f32(s); }
+static inline vf vf_load(const float *p) { return vld1q_f32(p); }
+static inline void vf_store(float *p, vf v) { vst1q_f32(p, v); }
+
+static inline vf vf_load_n(const float *p, size_t n) /* 0 beyond n */
+{
+    const float t[VF_N] = {p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f};
+    return vld1q_f32(t);
+}
+static inline void vf_store_n(float *p, vf v, size_t n)
+{
+    p[0] = vgetq_lane_f32(v, 0);
+    if (n > 1)
+        p[1] = vgetq_lane_f32(v, 1);
+    if (n > 2)
+        p[2] = vgetq_lane_f32(v, 2);
+}
+static inline vf vf_first_n(vf v, size_t n)
+{
+    static const uint32_t ones_then_zeros[2 * VF_N] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vld1q_u32(ones_then_zeros + VF_N - n)));
+}
+
+static inline vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
+static inline vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }
+static inline vf vf_mul(vf a, vf b) { return vmulq_f32(a, b); }
+static inline vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); } /* a b + c, rounded once */
+static inline vf vf_max_keep(vf a, vf b) { return vmaxq_f32(a, b); }
+static inline vf vf_min_keep(vf a, vf b) { return vminq_f32(a, b); }
+static inline float vf_sum(vf v) { return vaddvq_f32(v); }
+
+/* a, or 0 where x < limit; NaN in x is not below anything */
+static inline vf vf_zero_below(vf a, vf x, vf limit)
+{
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(a), vcltq_f32(x, limit)));
+}
+/* a 2^n. biased is the float 1.5 * 2^23 + 127 + n: the low bits of its significand are the exponent field of 2^n. */
+static inline vf vf_scale_pow2(vf a, vf n, vf biased)
+{
+    (void)n;
+    return vmulq_f32(a, vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(biased), 23)));
+}
+/* (x0 c0 - x1 s0, x1 c0 + x0 s0, ...) for x = (x0, x1, ...), cs = (c0, s0, ...) */
+static inline vf vf_rotate(vf x, vf cs)
+{
+    const vf c = vtrn1q_f32(cs, cs), s = vtrn2q_f32(cs, cs);
+    const uint32x4_t minus_even = {0x80000000u, 0, 0x80000000u, 0};
+    const vf swapped = vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(vmulq_f32(vrev64q_f32(x), s)), minus_even));
+    return vfmaq_f32(swapped, x, c);
+}
+
+/* A running maximum; vmaxq gives NaN when either operand is NaN. */
+typedef struct vmax {
+    vf best;
+} vmax;
+static inline vmax vmax_start(vf v) { return (vmax){v}; }
+static inline vmax vmax_with(vmax m, vf v) { return (vmax){vmaxq_f32(m.best, v)}; }
+static inline vmax vmax_join(vmax a, vmax b) { return (vmax){vmaxq_f32(a.best, b.best)}; }
+static inline float vmax_end(vmax m) { return vmaxvq_f32(m.best); }
+
+static inline vd vd_set1(double s) { return vdupq_n_f64(s); }
+static inline vd vd_low(vf v) { return vcvt_f64_f32(vget_low_f32(v)); }
+static inline vd vd_high(vf v) { return vcvt_high_f64_f32(v); }
+static inline vd vd_add(vd a, vd b) { return vaddq_f64(a, b); }
+static inline vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
+static inline vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
+static inline double vd_sum(vd v) { return vaddvq_f64(v); }
+
+#endif
