@@ -198,7 +198,9 @@ st_status st_out_open(st_out *out, const char *path, st_error *err)
     *out = (st_out){ 0 };
     const bool exists = stat(path, &st) == 0;
     st_status status;
-    if (exists && S_ISDIR(st.st_mode)) {
+    if (!*path) {
+        status = st_fail(err, ST_ERR_INVALID_ARG, "expected the name of a file to write, got an empty one");
+    } else if (exists && S_ISDIR(st.st_mode)) {
         status = st_fail(err, ST_ERR_IO, "%s: expected a file to write, got a folder", path);
     } else if (exists && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode))) {
         status = open_through(out, path, err);
