@@ -42,10 +42,12 @@ static inline void temp_folder_remove(temp_folder *t)
 /* folder/name; the caller frees it. */
 static inline char *temp_path(const temp_folder *t, const char *name)
 {
-    const size_t room = strlen(t->path) + strlen(name) + 2;
-    char *path = malloc(room);
+    const size_t n_folder = strlen(t->path), n_name = strlen(name);
+    char *path = malloc(n_folder + n_name + 2);
     if (!path) temp_die("malloc");
-    snprintf(path, room, "%s/%s", t->path, name);
+    memcpy(path, t->path, n_folder);
+    path[n_folder] = '/';
+    memcpy(path + n_folder + 1, name, n_name + 1);
     return path;
 }
 
