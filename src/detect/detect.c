@@ -20,7 +20,7 @@ st_status st_detect_init(st_detect *d, const st_dims *dims, st_error *err)
         return st_fail(err, ST_ERR_NOMEM, "out of memory for the detector");
     }
     st_sine_grid(d->pos, n, D);
-    return ST_OK;
+    return st_detect_bind(d, NULL, err);
 }
 
 void st_detect_free(st_detect *d)
@@ -127,6 +127,6 @@ st_status st_detect_bind(st_detect *d, st_weights *weights, st_error *err)
     bind_fusion(&b, d->dims, d->fusion);
     bind_decoder(&b, d->dims, &d->dec);
     bind_heads(&b, d->dims, &d->score, &d->mask);
-    d->bound = b.status == ST_OK;
+    d->bound = weights && b.status == ST_OK;
     return b.status;
 }

@@ -82,6 +82,7 @@ typedef struct st_detect {
 } st_detect;
 
 ST_MUSTCHECK st_status st_detect_init(st_detect *d, const st_dims *dims, st_error *err);
+/* Values are checked for NaN and infinity here. weights NULL: sizes only (init does that). */
 ST_MUSTCHECK st_status st_detect_bind(st_detect *d, st_weights *weights, st_error *err);
 void st_detect_free(st_detect *d);
 

@@ -42,7 +42,7 @@ st_status st_text_init(st_text *t, const st_dims *dims, st_error *err)
 {
     *t = (st_text){.dims = dims};
     t->blocks = st_calloc(dims->text_depth, sizeof *t->blocks);
-    return t->blocks ? ST_OK : st_fail(err, ST_ERR_NOMEM, "out of memory for the text encoder");
+    return t->blocks ? st_text_bind(t, NULL, err) : st_fail(err, ST_ERR_NOMEM, "out of memory for the text encoder");
 }
 
 st_status st_text_bind(st_text *t, st_weights *weights, st_error *err)
@@ -63,7 +63,7 @@ st_status st_text_bind(st_text *t, st_weights *weights, st_error *err)
     }
     st_bind_norm(&b, &t->ln_final, W, d->text_eps, "text.ln_final");
     st_bind_linear(&b, &t->proj, W, d->width, "text.proj");
-    t->bound = b.status == ST_OK;
+    t->bound = weights && b.status == ST_OK;
     return b.status;
 }
 

@@ -26,6 +26,7 @@ typedef struct st_text {
 
 ST_MUSTCHECK st_status st_text_init(st_text *t, const st_dims *dims, st_error *err);
 
+/* Values are checked for NaN and infinity here. weights NULL: sizes only (init does that). */
 ST_MUSTCHECK st_status st_text_bind(st_text *t, st_weights *weights, st_error *err);
 void st_text_free(st_text *t);
 

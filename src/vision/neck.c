@@ -79,7 +79,7 @@ st_status st_vision_init(st_vision *v, const st_dims *dims, st_error *err)
     }
     st_vit_rope_table(v->rope_window, window, head, dims->rope_theta, 1.0f);
     st_vit_rope_table(v->rope_global, n, head, dims->rope_theta, (float)window / (float)n);
-    return ST_OK;
+    return st_vision_bind(v, NULL, err);
 }
 
 static void bind_block(st_binder *b, const st_dims *d, st_vit_block *block, size_t i)
@@ -113,7 +113,7 @@ st_status st_vision_bind(st_vision *v, st_weights *weights, st_error *err)
         st_bind_linear(&b, &v->proj1[l], narrow[l], D, "neck.%zu.proj1", l);
         st_bind_conv3x3(&b, &v->proj2[l], D, D, "neck.%zu.proj2", l);
     }
-    v->bound = b.status == ST_OK;
+    v->bound = weights && b.status == ST_OK;
     return b.status;
 }
 

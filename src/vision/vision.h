@@ -43,6 +43,7 @@ typedef struct st_features {
 } st_features;
 
 ST_MUSTCHECK st_status st_vision_init(st_vision *v, const st_dims *dims, st_error *err);
+/* Values are checked for NaN and infinity here. weights NULL: sizes only (init does that). */
 ST_MUSTCHECK st_status st_vision_bind(st_vision *v, st_weights *weights, st_error *err);
 void st_vision_free(st_vision *v);
 

@@ -20,7 +20,7 @@
 
 static const float *fetch(st_binder *b, size_t n, const char *name)
 {
-    if (b->status != ST_OK) return NULL;
+    if (b->status != ST_OK || !b->weights) return NULL;
     const size_t found = st_weights_n_elements(b->weights, name);
     if (found != n) {
         b->status = st_fail(b->err, ST_ERR_INTERNAL, "tensor \"%s\": the model asks for %zu elements, the manifest has %zu", name, n, found);
@@ -64,7 +64,7 @@ void st_bind_norm(st_binder *b, st_norm *out, size_t n, float eps, const char *f
 /* [n_cells, n_out, n_in] from published weights whose cell index is the fastest: src[o*so + i*si + cell]. NULL (and a sticky error) without memory. */
 static float *reorder_cells(st_binder *b, const float *src, size_t n_cells, size_t n_in, size_t n_out, size_t so, size_t si)
 {
-    if (b->status != ST_OK) return NULL;
+    if (b->status != ST_OK || !src) return NULL;
     float *dst = st_realloc_array(NULL, n_cells * n_out * n_in, sizeof *dst);
     if (!dst) {
         b->status = st_fail(b->err, ST_ERR_NOMEM, "out of memory for convolution weights");

@@ -39,7 +39,7 @@ typedef struct st_mha {
 } st_mha;
 
 typedef struct st_binder {
-    st_weights *weights;
+    st_weights *weights; /* NULL: fill in the sizes only, which is all that a planning run needs */
     st_error *err;    /* filled at the first failure */
     st_status status; /* ST_OK so far? */
 } st_binder;

@@ -1,0 +1,112 @@
+/* engine.h: the three public objects from the inside, and the forward passes that tests reach with a probe. */
+#ifndef ST_ENGINE_H
+#define ST_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include "base/log.h"
+#include "detect/detect.h"
+#include "text/bpe.h"
+#include "text/encoder.h"
+#include "vision/vision.h"
+
+/* ---- model ---- */
+
+/* What the plan says, computed once when the model is opened. Bytes. */
+typedef struct st_plan {
+    size_t encode_scratch;  /* arena of st_picture_encode */
+    size_t segment_scratch; /* arena of st_segment with the longest phrase, no box, every query kept */
+    size_t features;        /* of one st_picture */
+    size_t reordered;       /* convolution weights, tables */
+} st_plan;
+
+enum { ST_PLAN_LINES = 8 };
+
+struct st_model {
+    atomic_uint owners;      /* the caller, each session, each picture */
+    st_log log;
+    st_weights *weights;
+    const st_dims *dims;     /* of the weights */
+    char *path;
+    const st_kernels *kernels;
+    st_pool *pool;
+    st_bpe *bpe;
+    pthread_mutex_t lock;    /* guards binding */
+    st_vision vision;        /* bound when the first picture comes */
+    st_text text;
+    st_detect detect;
+    st_plan plan;
+    st_weights_info weights_info;
+    st_plan_line plan_lines[ST_PLAN_LINES];
+    size_t n_plan_lines;
+    uint64_t plan_peak;
+};
+
+void st_model_ref(st_model *model);
+/* Binds the stage's weights on first use: this is where non-finite values are found. */
+ST_MUSTCHECK st_status st_model_bind_vision(st_model *model, st_error *err);
+ST_MUSTCHECK st_status st_model_bind_detect(st_model *model, st_error *err); /* text encoder and detector */
+
+/* ---- plan ---- */
+ST_MUSTCHECK st_status st_plan_compute(st_plan *plan, const st_model *model, st_error *err);
+/* Scratch of one st_segment call. */
+ST_MUSTCHECK st_status st_plan_segment(size_t *bytes, const st_model *model, size_t n_tokens, size_t n_boxes, st_error *err);
+void st_plan_describe(st_model *model);
+
+/* ---- picture ---- */
+struct st_picture {
+    atomic_uint owners;
+    st_model *model;
+    uint32_t width, height;  /* of the picture as shown */
+    st_features features;    /* levels point into `block` */
+    float *block;
+};
+
+/* ---- session ---- */
+
+/* Tokens of the phrases used last, so that a phrase is encoded once, whatever the number of pictures. */
+enum { ST_PHRASE_SLOTS = 32 };
+typedef struct st_phrase {
+    char *text;        /* NULL = empty slot */
+    float *tokens;     /* [n_valid, D] */
+    uint32_t n_ids;    /* start and end included */
+    uint32_t n_valid;  /* without tokens whose id is 0 */
+    bool cut;
+    uint64_t last_use;
+} st_phrase;
+
+struct st_session {
+    st_model *model;
+    const st_cancel *cancel;
+    st_progress_fn *progress;
+    void *progress_user;
+    st_arena arena;
+    st_phrase phrases[ST_PHRASE_SLOTS];
+    uint64_t n_uses;
+    st_probe_fn *probe; /* tests and st_model_check */
+    void *probe_user;
+};
+
+/* A run on the session's arena, which is grown to at least `scratch` bytes. */
+ST_MUSTCHECK st_status st_session_run(st_session *s, st_run *run, size_t scratch, st_error *err);
+/* The phrase's tokens, from the cache or computed; valid until the next call. */
+ST_MUSTCHECK st_status st_session_phrase(st_session *s, const st_phrase **out, const char *text, st_error *err);
+void st_session_forget_phrases(st_session *s);
+/* What st_picture_encode does once it has normalised pixels: px [S*S, 3], or NULL to take them from image. For tests with golden inputs. */
+ST_MUSTCHECK st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, st_error *err);
+
+/* ---- segment ---- */
+
+/* One prompt's scratch results, in the session's arena. */
+typedef struct st_detection {
+    float *fused;     /* [N, D] */
+    float *prompt;    /* [L, D] */
+    size_t n_prompt;
+    st_queries queries;
+} st_detection;
+/* Everything of a prompt but the masks; in planning mode only memory is counted. `tokens` [n_tokens, D]. */
+void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const float *tokens, size_t n_tokens, const st_geo_box *boxes,
+                      size_t n_boxes, bool with_geo, st_detection *out);
+enum { ST_MASK_CHUNK = 32 }; /* masks whose low-resolution logits exist at one time */
+
+#endif

@@ -1,0 +1,85 @@
+/* picture.c: from pixels to a reference-counted set of features. */
+#include "engine/engine.h"
+
+#include <string.h>
+#include "base/error.h"
+#include "base/mem.h"
+
+static st_status picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, st_error *err)
+{
+    const size_t level = (size_t)m->dims->grid * m->dims->grid * m->dims->width; /* floats of the n x n map */
+    st_picture *p = st_calloc(1, sizeof *p);
+    float *block = p ? st_aligned(21 * level * sizeof(float), 64) : NULL;
+    if (!block) {
+        st_free(p);
+        return st_fail(err, ST_ERR_NOMEM, "picture: out of memory for %zu bytes of features", 21 * level * sizeof(float));
+    }
+    atomic_init(&p->owners, 1);
+    p->model = m;
+    st_model_ref(m);
+    p->width = width;
+    p->height = height;
+    p->block = block;
+    p->features = (st_features){{block, block + 16 * level, block + 20 * level}};
+    *out = p;
+    return ST_OK;
+}
+
+st_picture *st_picture_ref(st_picture *p)
+{
+    if (p) atomic_fetch_add(&p->owners, 1);
+    return p;
+}
+
+void st_picture_free(st_picture *p)
+{
+    if (!p || atomic_fetch_sub(&p->owners, 1) != 1) return;
+    st_model_free(p->model);
+    st_free(p->block);
+    st_free(p);
+}
+
+void st_picture_size(const st_picture *p, uint32_t *width, uint32_t *height)
+{
+    *width = p->width;
+    *height = p->height;
+}
+
+/* Takes pixels from `image`, or px when given. */
+static st_status encode(st_picture **out, st_session *s, const st_image *image, st_resize how, const float *px, uint32_t width, uint32_t height, st_error *err)
+{
+    st_model *m = s->model;
+    const size_t side = m->dims->image_size;
+    st_run run;
+    st_picture *p = NULL;
+    st_status status = st_model_bind_vision(m, err);
+    if (status == ST_OK) status = st_session_run(s, &run, m->plan.encode_scratch, err);
+    if (status != ST_OK) return status;
+    float *input = st_run_floats(&run, side * side, 3);
+    if ((status = st_run_status(&run, err)) != ST_OK) return status;
+    if (px) memcpy(input, px, side * side * 3 * sizeof *px);
+    else status = st_resize_normalise(&run, image, how, side, input, err);
+    if (status == ST_OK) status = picture_new(&p, m, width, height, err);
+    if (status == ST_OK) status = st_vision_encode(&run, &m->vision, input, &p->features, err);
+    if (status != ST_OK) {
+        st_picture_free(p);
+        return status;
+    }
+    *out = p;
+    return ST_OK;
+}
+
+st_status st_picture_encode(st_picture **out, st_session *s, const st_image *image, const st_encode_options *opts, st_error *err)
+{
+    *out = NULL;
+    if (!s || !image) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no session or no image given");
+    const st_resize how = opts && opts->struct_size >= sizeof *opts ? opts->resize : ST_RESIZE_GPU;
+    if (how != ST_RESIZE_GPU && how != ST_RESIZE_CPU) return st_fail(err, ST_ERR_INVALID_ARG, "picture: unknown resize arithmetic %d", (int)how);
+    return encode(out, s, image, how, NULL, image->width, image->height, err);
+}
+
+st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, st_error *err)
+{
+    *out = NULL;
+    return encode(out, s, NULL, ST_RESIZE_GPU, px, width, height, err);
+}

@@ -1,0 +1,66 @@
+/* plan.c: memory before the run. The forward passes are walked in planning mode, where nothing is computed and the arena only counts, so the figures are the code's own. */
+#include "engine/engine.h"
+
+#include "base/error.h"
+
+static st_run planning_run(const st_model *m, st_arena *arena)
+{
+    st_arena_plan(arena);
+    return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena};
+}
+
+st_status st_plan_segment(size_t *bytes, const st_model *m, size_t n_tokens, size_t n_boxes, st_error *err)
+{
+    st_arena arena;
+    const st_run run = planning_run(m, &arena);
+    const st_dims *d = m->dims;
+    const size_t D = d->width, n = d->grid;
+    float *tokens = st_run_floats(&run, n_tokens, D);
+    const st_status status = st_text_encode(&run, &m->text, NULL, n_tokens, tokens, err);
+    if (status != ST_OK) return status;
+    st_detection found;
+    st_detect_prompt(&run, &m->detect, &(st_features){{NULL, NULL, NULL}}, tokens, n_tokens, NULL, n_boxes, true, &found);
+    float *pixels = st_run_floats(&run, 16 * n * n, D);
+    st_mask_pixels(&run, &m->detect, NULL, NULL, found.n_prompt, NULL, NULL, pixels);
+    const size_t chunk = d->n_queries < ST_MASK_CHUNK ? d->n_queries : ST_MASK_CHUNK;
+    float *states = st_run_floats(&run, chunk, D), *logits = st_run_floats(&run, chunk, 16 * n * n);
+    st_mask_logits(&run, &m->detect, pixels, states, chunk, logits);
+    *bytes = arena.peak;
+    return st_run_status(&run, err);
+}
+
+st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
+{
+    st_arena arena;
+    const st_run run = planning_run(m, &arena);
+    const st_dims *d = m->dims;
+    const size_t n = d->grid, D = d->width, V = d->vit_width, side = d->image_size;
+    float *px = st_run_floats(&run, side * side, 3);
+    const st_status status = st_vision_encode(&run, &m->vision, px, &(st_features){{NULL, NULL, NULL}}, err);
+    if (status != ST_OK) return status;
+    plan->encode_scratch = arena.peak;
+    plan->features = 21 * n * n * D * sizeof(float);
+    const size_t ups = 4 * (V * (V / 2) * 2 + (V / 2) * (V / 4)), convs = 5 * 9 * D * D, tables = (size_t)d->window * d->window * (V / d->vit_heads);
+    plan->reordered = (ups + convs + tables + n * n * (V / d->vit_heads + D)) * sizeof(float);
+    return st_plan_segment(&plan->segment_scratch, m, d->context, 0, err);
+}
+
+static void line(st_model *m, const char *name, uint64_t bytes)
+{
+    m->plan_lines[m->n_plan_lines++] = (st_plan_line){name, bytes};
+}
+
+void st_plan_describe(st_model *m)
+{
+    const st_plan *p = &m->plan;
+    const st_weights_info *w = &m->weights_info;
+    m->n_plan_lines = 0;
+    line(m, "weights mapped from the file", w->bytes_mapped);
+    line(m, "weights converted to fp32", w->bytes_converted);
+    line(m, "convolution weights and tables", p->reordered);
+    line(m, "features of one picture", p->features);
+    line(m, "scratch of one picture", p->encode_scratch);
+    line(m, "scratch of one phrase", p->segment_scratch);
+    const uint64_t scratch = p->encode_scratch > p->segment_scratch ? p->encode_scratch : p->segment_scratch;
+    m->plan_peak = w->bytes_mapped + w->bytes_converted + p->reordered + p->features + scratch;
+}

@@ -1,0 +1,267 @@
+/* segment.c: one prompt on an encoded picture: tokens, fusion, decoder, scores; then masks for the queries that survive, a few at a time, straight to runs. */
+#include "engine/engine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "base/mem.h"
+
+void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const float *tokens, size_t n_tokens, const st_geo_box *boxes,
+                      size_t n_boxes, bool with_geo, st_detection *out)
+{
+    const size_t N = (size_t)d->dims->grid * d->dims->grid, D = d->dims->width, Q = d->dims->n_queries, n_geo = with_geo ? n_boxes + 1 : 0;
+    out->n_prompt = n_tokens + n_geo;
+    out->prompt = st_run_floats(run, out->n_prompt, D);
+    out->fused = st_run_floats(run, N, D);
+    out->queries.state = st_run_floats(run, Q, D);
+    out->queries.boxes = st_run_floats(run, Q, 4);
+    out->queries.logits = st_run_floats(run, Q, 1);
+    if (!st_run_idle(run)) memcpy(out->prompt, tokens, n_tokens * D * sizeof *tokens);
+    if (with_geo) st_geo_run(run, d, features->level[2], boxes, n_boxes, st_run_idle(run) ? NULL : out->prompt + n_tokens * D);
+    st_run_probe(run, out->prompt, out->n_prompt, D, "prompt");
+    st_run_progress(run, "phrase", 1, 4);
+    st_fusion_run(run, d, features->level[2], out->prompt, out->n_prompt, out->fused);
+    st_run_progress(run, "phrase", 2, 4);
+    st_decoder_run(run, d, out->fused, out->prompt, out->n_prompt, &out->queries);
+    st_run_progress(run, "phrase", 3, 4);
+}
+
+/* ---- options ---- */
+
+typedef struct settings {
+    float threshold, mask_logit;
+    uint32_t max_detections;
+    bool hf_text_only, want_masks;
+} settings;
+
+static st_status read_settings(settings *out, const st_segment_options *opts, st_error *err)
+{
+    const st_segment_options defaults = ST_SEGMENT_OPTIONS_INIT;
+    const st_segment_options *o = opts ? opts : &defaults;
+    if (o->struct_size < sizeof *o) return st_fail(err, ST_ERR_INVALID_ARG, "segment options: struct_size is %zu, expected %zu", o->struct_size, sizeof *o);
+    if (!(o->threshold >= 0.0f && o->threshold <= 1.0f)) return st_fail(err, ST_ERR_INVALID_ARG, "threshold: %g, expected 0 to 1", (double)o->threshold);
+    if (!(o->mask_threshold > 0.0f && o->mask_threshold < 1.0f))
+        return st_fail(err, ST_ERR_INVALID_ARG, "mask threshold: %g, expected more than 0 and less than 1", (double)o->mask_threshold);
+    *out = (settings){o->threshold, 0.0f, o->max_detections, o->hf_text_only != 0, o->want_masks != 0};
+    if (o->mask_threshold != 0.5f) out->mask_logit = (float)log((double)o->mask_threshold / (1.0 - (double)o->mask_threshold));
+    return ST_OK;
+}
+
+static st_status read_boxes(st_geo_box *out, const st_prompt *prompt, const st_picture *p, st_error *err)
+{
+    const float W = (float)p->width, H = (float)p->height;
+    for (size_t i = 0; i < prompt->n_boxes; i++) {
+        const st_exemplar *b = &prompt->boxes[i];
+        if (!(b->x0 < b->x1 && b->y0 < b->y1 && b->x0 >= 0.0f && b->y0 >= 0.0f && b->x1 <= W && b->y1 <= H))
+            return st_fail(err, ST_ERR_INVALID_ARG, "box %zu: %g,%g,%g,%g, expected x0 < x1 and y0 < y1 inside the picture of %u x %u pixels", i + 1,
+                           (double)b->x0, (double)b->y0, (double)b->x1, (double)b->y1, p->width, p->height);
+        /* Corners to [0, 1] first, then centre and size, as both references do. */
+        const float x0 = b->x0 / W, y0 = b->y0 / H, x1 = b->x1 / W, y1 = b->y1 / H;
+        out[i] = (st_geo_box){(x0 + x1) / 2.0f, (y0 + y1) / 2.0f, x1 - x0, y1 - y0, b->negative ? 0 : 1};
+    }
+    return ST_OK;
+}
+
+static st_status check_prompt(const st_prompt *prompt, st_error *err)
+{
+    if (!prompt || prompt->struct_size < sizeof *prompt) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: missing, or struct_size is not set");
+    if (!prompt->phrase && prompt->n_boxes == 0) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: neither a phrase nor a box");
+    if (prompt->n_boxes > ST_MAX_EXEMPLARS) return st_fail(err, ST_ERR_LIMIT, "prompt: %zu boxes, at most %d", prompt->n_boxes, ST_MAX_EXEMPLARS);
+    if (prompt->n_boxes && !prompt->boxes) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: %zu boxes announced, none given", prompt->n_boxes);
+    return ST_OK;
+}
+
+/* ---- scores ---- */
+
+typedef struct ranked {
+    float score;
+    uint32_t query;
+} ranked;
+
+static int by_score(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->query < y->query ? -1 : x->query > y->query;
+}
+
+/* `sam3/model/sam3_image_processor.py`; with joint_score SAM 3.1's detector folds presence into the logit first. */
+static float score_of(const st_dims *dims, float logit, float presence)
+{
+    const float p = st_sigmoid(logit) * st_sigmoid(presence);
+    if (!dims->joint_score) return p;
+    return st_sigmoid(fminf(fmaxf(st_inverse_sigmoid(p), -10.0f), 10.0f));
+}
+
+/* Queries above the threshold, best first. `best` has room for all queries. Non-finite results are refused, never ranked. */
+static st_status rank(ranked *best, size_t *n, const st_dims *dims, const st_queries *q, float threshold, st_error *err)
+{
+    *n = 0;
+    for (uint32_t i = 0; i < dims->n_queries; i++) {
+        const float score = score_of(dims, q->logits[i], q->presence);
+        bool finite = isfinite(score);
+        for (size_t c = 0; c < 4; c++) finite = finite && isfinite(q->boxes[4 * i + c]);
+        if (!finite) return st_fail(err, ST_ERR_NONFINITE, "query %u: score or box is not a finite number", i);
+        if (score > threshold) best[(*n)++] = (ranked){score, i};
+    }
+    qsort(best, *n, sizeof *best, by_score);
+    return ST_OK;
+}
+
+static void place_box(float out[4], const float *box, const st_picture *p)
+{
+    const float W = (float)p->width, H = (float)p->height;
+    out[0] = (box[0] - 0.5f * box[2]) * W;
+    out[1] = (box[1] - 0.5f * box[3]) * H;
+    out[2] = (box[0] + 0.5f * box[2]) * W;
+    out[3] = (box[1] + 0.5f * box[3]) * H;
+}
+
+/* ---- masks ---- */
+
+typedef struct mask_job {
+    st_instance *instances; /* of this chunk */
+    st_status *status;      /* one per instance */
+    st_error *errors;
+    const float *logits;    /* [chunk, side*side] */
+    uint32_t side, width, height;
+    float threshold;
+} mask_job;
+
+static void mask_item(void *arg, size_t i, unsigned slot)
+{
+    (void)slot;
+    const mask_job *job = arg;
+    const size_t n = (size_t)job->side * job->side;
+    st_instance *inst = &job->instances[i];
+    job->status[i] = st_rle_from_logits(&inst->mask, job->logits + i * n, job->side, job->side, job->width, job->height, job->threshold, &job->errors[i]);
+    if (job->status[i] == ST_OK) inst->area = st_rle_area(&inst->mask);
+}
+
+/* Masks of instances first .. first+n-1. */
+static st_status mask_chunk(const st_run *run, const st_model *m, const st_picture *p, const float *pixels, const float *states, st_result *r, size_t first, size_t n,
+                            float threshold, st_error *err)
+{
+    const size_t mark = st_arena_mark(run->arena), D = m->dims->width, n_pixels = 16 * (size_t)m->dims->grid * m->dims->grid;
+    float *kept = st_run_floats(run, n, D), *logits = st_run_floats(run, n, n_pixels);
+    if (!st_run_idle(run))
+        for (size_t i = 0; i < n; i++) memcpy(kept + i * D, states + r->instances[first + i].query * D, D * sizeof *kept);
+    st_mask_logits(run, &m->detect, pixels, kept, n, logits);
+    st_status status = st_run_status(run, err);
+    if (status != ST_OK) return status;
+    st_status each[ST_MASK_CHUNK] = {ST_OK};
+    st_error errors[ST_MASK_CHUNK];
+    mask_job job = {r->instances + first, each, errors, logits, 4 * m->dims->grid, p->width, p->height, threshold};
+    st_run_parallel(run, n, mask_item, &job);
+    if ((status = st_run_status(run, err)) != ST_OK) return status;
+    for (size_t i = 0; i < n; i++)
+        if (each[i] != ST_OK) return st_fail(err, each[i], "%s", errors[i].message);
+    st_arena_rewind(run->arena, mark);
+    return ST_OK;
+}
+
+static st_status make_masks(const st_run *run, const st_model *m, const st_picture *p, const st_detection *found, st_result *r, float threshold, st_error *err)
+{
+    const size_t n = m->dims->grid;
+    float *pixels = st_run_floats(run, 16 * n * n, m->dims->width);
+    st_mask_pixels(run, &m->detect, found->fused, found->prompt, found->n_prompt, p->features.level[1], p->features.level[0], pixels);
+    st_status status = st_run_status(run, err);
+    for (size_t first = 0; status == ST_OK && first < r->n_instances; first += ST_MASK_CHUNK) {
+        const size_t left = r->n_instances - first;
+        status = mask_chunk(run, m, p, pixels, found->queries.state, r, first, left < ST_MASK_CHUNK ? left : ST_MASK_CHUNK, threshold, err);
+    }
+    return status;
+}
+
+/* ---- the call ---- */
+
+static st_status make_instances(st_result *r, const st_model *m, const st_picture *p, const st_detection *found, const settings *set, st_error *err)
+{
+    const size_t Q = m->dims->n_queries;
+    size_t n = 0;
+    ranked *best = st_calloc(Q, sizeof *best);
+    if (!best) return st_fail(err, ST_ERR_NOMEM, "segment: out of memory");
+    st_status status = rank(best, &n, m->dims, &found->queries, set->threshold, err);
+    if (status != ST_OK) goto end;
+    if (n == 0) r->warnings |= ST_WARN_NOTHING_FOUND;
+    if (n == Q) r->warnings |= ST_WARN_QUERY_LIMIT;
+    if (set->max_detections && n > set->max_detections) {
+        n = set->max_detections;
+        r->warnings |= ST_WARN_DETECTION_CAP;
+    }
+    r->instances = st_calloc(n ? n : 1, sizeof *r->instances);
+    if (!r->instances) {
+        status = st_fail(err, ST_ERR_NOMEM, "segment: out of memory for %zu instances", n);
+        goto end;
+    }
+    r->n_instances = n;
+    for (size_t i = 0; i < n; i++) {
+        r->instances[i].score = best[i].score;
+        r->instances[i].query = best[i].query;
+        place_box(r->instances[i].box, found->queries.boxes + 4 * best[i].query, p);
+    }
+end:
+    st_free(best);
+    return status;
+}
+
+static st_status segment(st_result *r, st_session *s, const st_picture *p, const st_prompt *prompt, const st_geo_box *boxes, const settings *set, st_error *err)
+{
+    const st_model *m = s->model;
+    const st_phrase *phrase = NULL;
+    st_run run;
+    size_t scratch = 0;
+    /* `sam3/model/sam3_image_processor.py`: boxes without a text ask for the word "visual". */
+    st_status status = st_session_phrase(s, &phrase, prompt->phrase ? prompt->phrase : "visual", err);
+    if (status != ST_OK) return status;
+    r->n_tokens = phrase->n_ids;
+    if (phrase->cut) r->warnings |= ST_WARN_PROMPT_CUT;
+    if ((status = st_plan_segment(&scratch, m, m->dims->context, prompt->n_boxes, err)) != ST_OK) return status;
+    if ((status = st_session_run(s, &run, scratch, err)) != ST_OK) return status;
+    st_detection found;
+    st_detect_prompt(&run, &m->detect, &p->features, phrase->tokens, phrase->n_valid, boxes, prompt->n_boxes, prompt->n_boxes > 0 || !set->hf_text_only, &found);
+    if ((status = st_run_status(&run, err)) != ST_OK) return status;
+    r->presence = st_sigmoid(found.queries.presence);
+    if ((status = make_instances(r, m, p, &found, set, err)) != ST_OK) return status;
+    if (set->want_masks && r->n_instances) status = make_masks(&run, m, p, &found, r, set->mask_logit, err);
+    if (status == ST_OK) st_run_progress(&run, "phrase", 4, 4);
+    return status;
+}
+
+st_status st_segment(st_result **out, st_session *s, const st_picture *p, const st_prompt *prompt, const st_segment_options *opts, st_error *err)
+{
+    settings set = {0};
+    *out = NULL;
+    if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "segment: no session or no picture given");
+    if (p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "segment: the picture was encoded by another model");
+    st_status status = check_prompt(prompt, err);
+    if (status == ST_OK) status = read_settings(&set, opts, err);
+    if (status == ST_OK) status = st_model_bind_detect(s->model, err);
+    if (status != ST_OK) return status;
+    st_result *r = st_calloc(1, sizeof *r);
+    st_geo_box *boxes = st_calloc(prompt->n_boxes ? prompt->n_boxes : 1, sizeof *boxes);
+    if (r && boxes) {
+        r->width = p->width;
+        r->height = p->height;
+        status = read_boxes(boxes, prompt, p, err);
+        if (status == ST_OK) status = segment(r, s, p, prompt, boxes, &set, err);
+    } else {
+        status = st_fail(err, ST_ERR_NOMEM, "segment: out of memory");
+    }
+    st_free(boxes);
+    if (status != ST_OK) {
+        st_result_free(r);
+        return status;
+    }
+    *out = r;
+    return ST_OK;
+}
+
+void st_result_free(st_result *r)
+{
+    if (!r) return;
+    for (size_t i = 0; i < r->n_instances; i++) st_rle_free(&r->instances[i].mask);
+    st_free(r->instances);
+    st_free(r);
+}
