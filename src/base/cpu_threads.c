@@ -64,7 +64,7 @@ static bool parse_mount(hierarchy *h, const char *line)
 /* The process's group in a hierarchy, from /proc/self/cgroup: lines "id:controllers:path", v2 is id 0 without controllers. */
 static bool find_group(char *path, const char *cgroup_file, bool v2)
 {
-    char *line = NULL; /* getline's own: free() */
+    char *line = NULL;
     size_t room = 0;
     bool ok = false;
     FILE *f = fopen(cgroup_file, "re");
@@ -78,7 +78,7 @@ static bool find_group(char *path, const char *cgroup_file, bool v2)
         ok = match && snprintf(path, PATH_ROOM, "%s", at) < PATH_ROOM;
     }
     if (f) fclose(f);
-    free(line);
+    free(line); /* getline's */
     return ok;
 }
 
@@ -143,7 +143,7 @@ static double cpu_quota(const char *cgroup_file, const char *mountinfo_file)
         if (quota > 0 && (least == 0 || quota < least)) least = quota;
     }
     if (f) fclose(f);
-    free(line);
+    free(line); /* getline's */
     st_free(group);
     st_free(h);
     return least;

@@ -136,9 +136,9 @@ static char *resolve_link(const char *path)
 {
     struct stat st;
     if (lstat(path, &st) != 0 || !S_ISLNK(st.st_mode)) return st_strdup(path);
-    char *target = realpath(path, NULL); /* libc's own: free() */
+    char *target = realpath(path, NULL);
     char *copy = st_strdup(target ? target : path);
-    free(target);
+    free(target); /* realpath's */
     return copy;
 }
 
