@@ -1,0 +1,70 @@
+"""Makes the committed goldens anew and compares them with what is committed, or (--write) replaces them.
+
+    python goldens.py                        every set, compared
+    python goldens.py --write tiny-meta      one set, written
+"""
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+
+import torch
+
+from golden_set import compare, scripts_sha256
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DATA = os.path.join(ROOT, "tests", "golden", "data")
+DEMO = os.path.join(ROOT, "models", "demo")
+
+
+def make_tiny_meta(folder):
+    import tiny_goldens
+    tiny_goldens.tiny_meta(folder)
+
+
+def make_tiny_sam31(folder):
+    import tiny_goldens
+    tiny_goldens.tiny_sam31(folder)
+
+
+def make_tiny_hf(folder):
+    import tiny_goldens
+    tiny_goldens.tiny_hf(folder, DEMO)
+
+
+def make_resize(folder):
+    import resize_goldens
+    resize_goldens.resize_set(folder)
+
+
+SETS = {"resize": make_resize, "tiny-meta": make_tiny_meta, "tiny-sam31": make_tiny_sam31, "tiny-hf": make_tiny_hf}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", help="all when none is named")
+    parser.add_argument("--write", action="store_true", help="replace the committed files")
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    failed = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in args.sets or SETS:
+            fresh, committed = os.path.join(scratch, name), os.path.join(DATA, name)
+            print(name, flush=True)
+            SETS[name](fresh)
+            if args.write:
+                shutil.rmtree(committed, ignore_errors=True)
+                shutil.move(fresh, committed)
+                print("  written")
+                continue
+            bad = compare(committed, fresh) if os.path.isdir(committed) else [f"{committed} is not there"]
+            failed += [f"{name}: {line}" for line in bad]
+            print("  as committed" if not bad else "\n".join("  DIFFERS " + line for line in bad[:20]))
+    print(f"scripts {scripts_sha256()[:16]}:", f"{len(failed)} differences" if failed else "nothing differs" if not args.write else "done")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
