@@ -1,7 +1,7 @@
-/* segment.c: the whole library in one small program: a model, a picture, a phrase; prints what was found.
+/* find_phrase.c: the whole library in one small program: a model, a picture, a phrase; prints what was found.
  *
- *     cc segment.c -o segment $(pkg-config --cflags --libs stencil)
- *     ./segment sam3.safetensors photo.jpg "forklift"
+ *     cc find_phrase.c -o find_phrase $(pkg-config --cflags --libs stencil)
+ *     ./find_phrase sam3.safetensors photo.jpg "forklift"
  */
 #include <stdio.h>
 #include <stencil/stencil.h>
