@@ -37,7 +37,12 @@ typedef struct st_dims {
     bool has_click, has_track;
     /* interactive head and tracker: filled when present (the published values are in config.json or the tensor shapes) */
     uint32_t click_heads, click_mlp, click_layers, click_downsample, click_mask_channels, click_mask_tokens;
+    uint32_t click_iou_hidden, click_points;
     uint32_t mem_layers, mem_heads, mem_ffn, mem_channels, mem_fuser_layers, mem_fuser_ffn, num_maskmem;
+    uint32_t mem_downsample, mem_kernel, mem_fuser_kernel; /* attention rate; kernels of the mask down-sampler and of the fuser */
+    uint32_t track_image_size; /* the side that a config.json gives the tracker; 0 when none does */
+    /* SAM 3.1: objects per memory slot group, mask candidates per object, propagation decoder, width of the first down-sampler stage */
+    uint32_t mux_slots, mux_candidates, prop_heads, prop_layers, prop_mlp, prop_downsample, prop_iou_hidden, mem_down_width;
 } st_dims;
 
 #endif

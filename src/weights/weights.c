@@ -1,0 +1,314 @@
+/* weights.c: a checkpoint with its manifest laid over it. A tensor's values are looked at once, when a stage first asks for them: fp32 that lies aligned in the
+ * file is checked where it is and handed out as it is; everything else is converted into memory of its own. The published pointer of a tensor is what other
+ * threads see, so it is stored last.
+ */
+#include "weights/weights.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "weights/checkpoint.h"
+#include "weights/manifest.h"
+#include "weights/weights_id.h"
+
+/* Per slot of the binding. */
+typedef struct values {
+    _Atomic(const float *) ready; /* NULL until checked */
+    float *heap;                  /* the converted copy, if there is one */
+} values;
+
+struct st_weights {
+    st_checkpoint checkpoint;
+    st_naming naming;
+    st_dims dims;
+    st_binding binding;
+    values *values; /* [binding.n] */
+    pthread_mutex_t lock;
+    bool has_lock;
+    char id[ST_ID_TEXT];
+    char *dtypes;
+    const char **unused;
+    size_t n_unused;
+    st_model_part parts[ST_N_PARTS];
+    size_t n_parts;
+    st_weights_info info;
+};
+
+static size_t slot_index(const st_weights *w, const st_slot *slot)
+{
+    return (size_t)(slot - w->binding.slots);
+}
+
+/* Where the slot's values lie as aligned fp32 in a row, or NULL when they must be converted. The blob must be expanded. */
+static const float *in_place(const st_weights *w, const st_slot *slot)
+{
+    const st_entry *e = slot->entry;
+    const st_blob *blob = &w->checkpoint.catalog.blobs[e->blob];
+    if (e->dtype != ST_DTYPE_F32 || !e->contiguous || !blob->data) return NULL;
+    const unsigned char *at = blob->data + e->offset + slot->first * sizeof(float);
+    return (uintptr_t)at % _Alignof(float) == 0 ? (const float *)(const void *)at : NULL;
+}
+
+/* ---------------------------------------------------------------- what st_weights_get_info tells */
+
+static st_status describe_dtypes(st_weights *w, st_error *err)
+{
+    const st_catalog *cat = &w->checkpoint.catalog;
+    uint64_t n[ST_N_DTYPES] = { 0 };
+    for (size_t i = 0; i < cat->n; i++) n[cat->entries[i].dtype] += cat->entries[i].n_elements;
+    st_buf text;
+    st_buf_init(&text, 256);
+    for (;;) {
+        int most = 0;
+        for (int t = 1; t < ST_N_DTYPES; t++)
+            if (n[t] > n[most]) most = t;
+        if (n[most] == 0) break;
+        st_buf_addf(&text, "%s%s", text.n ? " + " : "", st_dtype_name((st_dtype)most));
+        n[most] = 0;
+    }
+    w->dtypes = st_buf_take(&text);
+    st_buf_free(&text);
+    return w->dtypes ? ST_OK : st_fail(err, ST_ERR_NOMEM, "out of memory for the model's description");
+}
+
+/* Published tensors and elements per part, and the entries that pictures and phrases do not use, in name order. */
+static st_status describe_parts(st_weights *w, st_error *err)
+{
+    const st_catalog *cat = &w->checkpoint.catalog;
+    st_model_part parts[ST_N_PARTS] = { { 0 } };
+    unsigned char *seen = st_calloc(cat->n + 1, 1); /* 1: some part uses it, 2: a picture part does */
+    w->unused = st_calloc(cat->n + 1, sizeof *w->unused);
+    if (!seen || !w->unused) {
+        st_free(seen);
+        return st_fail(err, ST_ERR_NOMEM, "out of memory for the model's description");
+    }
+    for (size_t i = 0; i < w->binding.n; i++) {
+        const st_slot *slot = &w->binding.slots[i];
+        const st_part part = st_row_part(slot->row);
+        if (st_row_need(slot->row) == ST_NEED_KNOWN) continue;
+        unsigned char *mark = &seen[slot->entry - cat->entries];
+        parts[part].n_tensors += *mark == 0;
+        parts[part].n_elements += slot->n_elements;
+        *mark |= part < ST_N_PICTURE_PARTS ? 2 : 1;
+    }
+    for (size_t i = 0; i < cat->n; i++)
+        if (seen[i] < 2) w->unused[w->n_unused++] = cat->entries[i].name;
+    st_free(seen);
+    for (int p = 0; p < ST_N_PARTS; p++) {
+        parts[p].name = st_part_name((st_part)p);
+        if (parts[p].n_tensors) w->parts[w->n_parts++] = parts[p];
+    }
+    return ST_OK;
+}
+
+static void count_bytes(st_weights *w)
+{
+    st_weights_info *info = &w->info;
+    for (size_t i = 0; i < w->binding.n; i++) {
+        const st_slot *slot = &w->binding.slots[i];
+        const st_part part = st_row_part(slot->row);
+        const uint64_t n_bytes = slot->n_elements * sizeof(float);
+        if (part >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) continue;
+        const bool heap = w->checkpoint.catalog.blobs[slot->entry->blob].heap != NULL;
+        if (!in_place(w, slot) || heap) {
+            info->bytes_converted += n_bytes;
+        } else {
+            info->bytes_mapped += n_bytes;
+            if (part == ST_PART_VIT) info->bytes_vit_mapped += n_bytes;
+            if (part == ST_PART_TEXT) info->bytes_text_mapped += n_bytes;
+        }
+        if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n_bytes;
+    }
+}
+
+static st_status describe(st_weights *w, st_error *err)
+{
+    st_status status = describe_dtypes(w, err);
+    if (status == ST_OK) status = describe_parts(w, err);
+    if (status != ST_OK) return status;
+    count_bytes(w);
+    w->info.id = w->id;
+    w->info.version = w->naming.sam31 ? "sam3.1" : "sam3";
+    w->info.layout = w->naming.layout == ST_LAYOUT_HF ? "hf" : "meta";
+    w->info.container = w->checkpoint.catalog.container;
+    w->info.dtypes = w->dtypes;
+    w->info.parts = w->parts;
+    w->info.n_parts = w->n_parts;
+    w->info.unused = w->unused;
+    w->info.n_unused = w->n_unused;
+    return ST_OK;
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static st_status find_dims(st_weights *w, const st_log *log, st_error *err)
+{
+    const st_checkpoint *c = &w->checkpoint;
+    st_status status;
+    if (c->config && w->naming.layout == ST_LAYOUT_HF) {
+        st_dims_published(&w->dims);
+        status = st_dims_apply_config(&w->dims, c->config, true, err);
+    } else {
+        status = st_dims_from_shapes(&w->dims, &c->catalog, &w->naming, log, err);
+    }
+    if (status == ST_OK && c->side) status = st_dims_apply_config(&w->dims, c->side, false, err);
+    if (status != ST_OK) return status;
+    st_dims_observe(&w->dims, &c->catalog, &w->naming);
+    return st_dims_finish(&w->dims, err);
+}
+
+static st_status find_capabilities(st_weights *w, st_error *err)
+{
+    const bool *has = w->binding.has;
+    st_dims *d = &w->dims;
+    d->has_click = has[ST_PART_CLICK_NECK] && has[ST_PART_CLICK];
+    d->has_track = has[ST_PART_TRACK] && d->has_click && (has[ST_PART_TRACK_NECK] || !w->naming.sam31);
+    if (d->track_image_size && d->track_image_size != d->image_size && (has[ST_PART_CLICK] || has[ST_PART_TRACK]))
+        return st_fail(err, ST_ERR_UNSUPPORTED, "tracker_config.image_size is %u, expected the detector's %u (without the key, 1008 is meant)", d->track_image_size,
+                       d->image_size);
+    return ST_OK;
+}
+
+static st_status open_checkpoint(st_weights *w, const st_log *log, st_error *err)
+{
+    st_catalog *cat = &w->checkpoint.catalog;
+    st_status status = st_naming_find(&w->naming, cat, err);
+    if (status == ST_OK) status = find_dims(w, log, err);
+    if (status == ST_OK) status = st_manifest_bind(&w->binding, cat, &w->naming, &w->dims, err);
+    if (status == ST_OK) status = find_capabilities(w, err);
+    if (status != ST_OK) return status;
+    w->values = st_calloc(w->binding.n + 1, sizeof *w->values);
+    w->has_lock = w->values && pthread_mutex_init(&w->lock, NULL) == 0;
+    if (!w->has_lock) return st_fail(err, ST_ERR_NOMEM, "out of memory for the model");
+    for (size_t i = 0; i < w->binding.n; i++) atomic_init(&w->values[i].ready, NULL);
+    status = st_weights_id(w->id, cat, &w->binding, err);
+    return status == ST_OK ? describe(w, err) : status;
+}
+
+st_status st_weights_open(st_weights **out, const char *path, const st_log *log, st_error *err)
+{
+    *out = NULL;
+    st_weights *w = st_calloc(1, sizeof *w);
+    if (!w) return st_fail(err, ST_ERR_NOMEM, "out of memory for the model");
+    st_status status = st_checkpoint_open(&w->checkpoint, path, err);
+    if (status == ST_OK) {
+        status = open_checkpoint(w, log, err);
+        if (status != ST_OK) st_error_prefix(err, "%s", path);
+    }
+    if (status != ST_OK) {
+        st_weights_free(w);
+        return status;
+    }
+    st_log_line(log, ST_LOG_INFO, "%s: %s, layout %s, %s, %s, %zu tensors", path, w->info.version, w->info.layout, w->info.container, w->info.dtypes,
+                w->checkpoint.catalog.n);
+    *out = w;
+    return ST_OK;
+}
+
+void st_weights_free(st_weights *w)
+{
+    if (!w) return;
+    for (size_t i = 0; w->values && i < w->binding.n; i++) st_free(w->values[i].heap);
+    st_free(w->values);
+    if (w->has_lock) pthread_mutex_destroy(&w->lock);
+    st_free(w->dtypes);
+    st_free(w->unused);
+    st_binding_free(&w->binding);
+    st_checkpoint_free(&w->checkpoint);
+    st_free(w);
+}
+
+/* ---------------------------------------------------------------- values */
+
+static st_status not_finite(const st_slot *slot, uint64_t at, st_error *err)
+{
+    return st_fail(err, ST_ERR_NONFINITE, "tensor \"%s\" (%s): value %llu of %llu is NaN, infinite or too large for fp32, expected finite numbers",
+                   slot->entry->name, slot->name, (unsigned long long)at, (unsigned long long)slot->n_elements);
+}
+
+static void drop_source(const st_weights *w, const st_slot *slot)
+{
+    const st_catalog *cat = &w->checkpoint.catalog;
+    const st_blob *blob = &cat->blobs[slot->entry->blob];
+    const size_t size = st_dtype_size(slot->entry->dtype);
+    if (!blob->data || blob->heap) return;
+    if (slot->entry->contiguous)
+        st_map_drop(&cat->maps[blob->map], blob->data + slot->entry->offset + slot->first * size, (size_t)slot->n_elements * size);
+    else
+        st_map_drop(&cat->maps[blob->map], blob->data, blob->n);
+}
+
+/* Under the lock. */
+static st_status prepare(st_weights *w, const st_slot *slot, const float **out, st_error *err)
+{
+    const size_t n = (size_t)slot->n_elements;
+    st_status status = st_blob_expand(&w->checkpoint.catalog.blobs[slot->entry->blob], slot->entry->name, err);
+    if (status != ST_OK) return status;
+    const float *mapped = in_place(w, slot);
+    if (mapped) {
+        const size_t bad = st_f32_first_nonfinite(mapped, n);
+        if (bad < n) return not_finite(slot, bad, err);
+        *out = mapped;
+        return ST_OK;
+    }
+    float *heap = st_aligned(n * sizeof *heap, 64); /* fits: n x 4 bytes was checked when the shape was */
+    if (!heap) return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": cannot allocate %zu bytes to convert it", slot->name, n * sizeof *heap);
+    const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first, n, heap);
+    if (bad < n) {
+        st_free(heap);
+        return not_finite(slot, bad, err);
+    }
+    drop_source(w, slot); /* its pages have served */
+    w->values[slot_index(w, slot)].heap = heap;
+    *out = heap;
+    return ST_OK;
+}
+
+st_status st_weights_f32(st_weights *w, const float **out, const char *canonical, st_error *err)
+{
+    *out = NULL;
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    if (!slot) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no tensor \"%s\"", canonical);
+    values *v = &w->values[slot_index(w, slot)];
+    const float *ready = atomic_load_explicit(&v->ready, memory_order_acquire);
+    st_status status = ST_OK;
+    if (!ready) {
+        pthread_mutex_lock(&w->lock);
+        ready = atomic_load_explicit(&v->ready, memory_order_relaxed);
+        if (!ready) status = prepare(w, slot, &ready, err);
+        if (status == ST_OK) atomic_store_explicit(&v->ready, ready, memory_order_release);
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (status == ST_OK) *out = ready;
+    return status;
+}
+
+size_t st_weights_n_elements(const st_weights *w, const char *canonical)
+{
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    return slot ? (size_t)slot->n_elements : 0;
+}
+
+const st_dims *st_weights_dims(const st_weights *w)
+{
+    return &w->dims;
+}
+
+void st_weights_get_info(const st_weights *w, st_weights_info *info)
+{
+    *info = w->info;
+}
+
+void st_weights_drop(st_weights *w, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    for (size_t i = 0; i < w->binding.n; i++) {
+        const st_slot *slot = &w->binding.slots[i];
+        if (strncmp(slot->name, prefix, n) == 0 && slot->entry->contiguous) drop_source(w, slot);
+    }
+}
