@@ -1,0 +1,92 @@
+/* check_dispatch.c: which table one gets. In a process of its own, so that the first calls happen here, on several threads at once. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kcheck.h"
+
+enum { N_THREADS = 8 };
+static const st_cpu_level levels[] = {ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON};
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+static pthread_barrier_t barrier;
+
+static void *get_best_and_all(void *arg)
+{
+    const st_kernels **got = arg;
+    pthread_barrier_wait(&barrier);
+    got[N_LEVELS] = st_kernels_best();
+    for (size_t i = 0; i < N_LEVELS; i++)
+        got[i] = st_kernels_get(levels[i]);
+    return NULL;
+}
+
+static const st_kernels *tables[N_THREADS][N_LEVELS + 1];
+
+static void get_on_threads(void)
+{
+    pthread_t threads[N_THREADS];
+    if (pthread_barrier_init(&barrier, NULL, N_THREADS) != 0)
+        abort();
+    for (size_t t = 0; t < N_THREADS; t++) {
+        if (pthread_create(&threads[t], NULL, get_best_and_all, tables[t]) != 0)
+            abort();
+    }
+    for (size_t t = 0; t < N_THREADS; t++)
+        pthread_join(threads[t], NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
+static void check_one_table(void)
+{
+    if (!kc_begin("dispatch: one table per level, whoever asks first"))
+        return;
+    for (size_t t = 1; t < N_THREADS; t++) {
+        if (memcmp(tables[t], tables[0], sizeof tables[0]) != 0)
+            kc_fail("thread %zu got other tables", t);
+    }
+    kc_end();
+}
+
+static void check_supported(void)
+{
+    for (size_t i = 0; i < N_LEVELS; i++) {
+        const char *asked = st_cpu_level_name(levels[i]), *got = tables[0][i]->level;
+        if (!kc_begin("dispatch: asked for %s", asked))
+            continue;
+        bool runs = false;
+        for (size_t j = 0; j < N_LEVELS; j++)
+            runs |= strcmp(got, st_cpu_level_name(levels[j])) == 0 && st_cpu_supports(levels[j]);
+        if (!runs)
+            kc_fail("got %s, which this CPU lacks", got);
+        if (st_cpu_supports(levels[i]) && strcmp(asked, got) != 0)
+            kc_fail("got %s", got);
+        kc_end();
+    }
+}
+
+/* Every pointer is there, and no table says it multiplies with more than its level has. */
+static void check_complete(void)
+{
+    for (size_t i = 0; i < N_LEVELS; i++) {
+        const st_kernels *k = tables[0][i];
+        if (!kc_begin("dispatch: table for %s is complete", st_cpu_level_name(levels[i])))
+            continue;
+        if (!k->gemm || !k->layer_norm || !k->add || !k->add3 || !k->scale || !k->relu || !k->gelu || !k->max || !k->exp_sum || !k->rope ||
+            !k->axpy || !k->moments || !k->weighted_rows)
+            kc_fail("a kernel is missing");
+        if (strcmp(k->level, "avx2") == 0 && strstr(k->gemm_name, "avx512"))
+            kc_fail("the AVX2 table multiplies with %s", k->gemm_name);
+        if (strcmp(k->level, "ref") == 0 && strcmp(k->gemm_name, "scalar") != 0)
+            kc_fail("the ref table multiplies with %s", k->gemm_name);
+        kc_end();
+    }
+}
+
+void kc_dispatch(void)
+{
+    kc_set_place(KC_AT_END);
+    get_on_threads();
+    check_one_table();
+    check_supported();
+    check_complete();
+}

@@ -1,0 +1,180 @@
+/* kcheck_bench.c: times of one call per kernel and level. Each figure is the best of at least 15 batches of at least 100 us, on data in the
+ * cache as far as it fits; the size is the model's. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kcheck.h"
+#include "kcheck_run.h"
+
+enum { ROW = 1024, KEYS = 5184 };
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double batch(kc_bench_fn *fn, const st_kernels *k, void *arg, size_t n)
+{
+    const double start = seconds();
+    for (size_t i = 0; i < n; i++)
+        fn(k, arg);
+    return seconds() - start;
+}
+
+void kc_bench(const char *name, double work, const char *unit, kc_bench_fn *fn, const st_kernels *k, void *arg)
+{
+    if (kc_opts.only && !strstr(name, kc_opts.only))
+        return;
+    size_t n = 1;
+    while (batch(fn, k, arg, n) < 100e-6)
+        n *= 2;
+    double best = 1e30;
+    for (int i = 0; i < 15; i++) {
+        const double t = batch(fn, k, arg, n);
+        if (t < best)
+            best = t;
+    }
+    size_t at = 0;
+    while (at < kc_result->n_bench && strcmp(kc_result->bench[at].name, name) != 0)
+        at++;
+    if (at == KC_MAX_BENCH)
+        return;
+    kc_bench_line *line = &kc_result->bench[at];
+    if (at == kc_result->n_bench) {
+        kc_result->n_bench++;
+        snprintf(line->name, sizeof line->name, "%s", name);
+        snprintf(line->unit, sizeof line->unit, "%s", unit);
+        line->work = work;
+    }
+    line->ns[kc_result->level] = best / (double)n * 1e9;
+}
+
+/* ns per call, and how many times as fast as the first level measured; at the end units of work per second of the last level. */
+void kc_bench_print(const kc_shared *r)
+{
+    for (size_t i = 0; i < r->n_bench; i++) {
+        const kc_bench_line *b = &r->bench[i];
+        double base = 0.0, last = 0.0;
+        printf("%-28s", b->name);
+        for (size_t l = 0; l < KC_MAX_LEVELS; l++) {
+            if (b->ns[l] <= 0.0)
+                continue;
+            base = base > 0.0 ? base : b->ns[l];
+            last = b->ns[l];
+            printf("  %s %10.0f ns (%6.2fx)", st_cpu_level_name((st_cpu_level)l), b->ns[l], base / b->ns[l]);
+        }
+        printf("  %8.2f %s\n", b->work / last, b->unit);
+    }
+}
+
+/* ---------------------------------------------------------------- what is measured */
+
+static float *x, *y, *saved, *gamma_row, *beta_row;
+static double sink;
+
+typedef struct gemm_size {
+    bool trans_b;
+    size_t m, n, k;
+} gemm_size;
+
+static void bench_layer_norm(const st_kernels *k, void *arg)
+{
+    (void)arg;
+    k->layer_norm(y, x, ROW, gamma_row, beta_row, 1e-5f);
+}
+static void bench_add(const st_kernels *k, void *arg) { k->add(y, x, *(size_t *)arg); }
+static void bench_add3(const st_kernels *k, void *arg) { k->add3(y, x, saved, *(size_t *)arg); }
+static void bench_scale(const st_kernels *k, void *arg) { k->scale(y, 1.0f, *(size_t *)arg); }
+static void bench_relu(const st_kernels *k, void *arg) { k->relu(y, *(size_t *)arg); }
+static void bench_axpy(const st_kernels *k, void *arg) { k->axpy(y, 1e-9f, x, *(size_t *)arg); }
+static void bench_max(const st_kernels *k, void *arg) { sink += (double)k->max(x, *(size_t *)arg); }
+static void bench_moments(const st_kernels *k, void *arg)
+{
+    double sum = 0.0, sq = 0.0;
+    k->moments(x, *(size_t *)arg, 0.5, &sum, &sq);
+    sink += sum + sq;
+}
+/* In place, so each call starts from a fresh copy, as the product leaves one; the copy is part of the time. */
+static void bench_gelu(const st_kernels *k, void *arg)
+{
+    memcpy(y, x, *(size_t *)arg * sizeof *x);
+    k->gelu(y, *(size_t *)arg);
+}
+static void bench_exp_sum(const st_kernels *k, void *arg)
+{
+    memcpy(y, x, *(size_t *)arg * sizeof *x);
+    sink += (double)k->exp_sum(y, *(size_t *)arg, 4.0f);
+}
+static void bench_rope(const st_kernels *k, void *arg) { k->rope(y, gamma_row, *(size_t *)arg / 2); }
+static void bench_weighted_rows(const st_kernels *k, void *arg)
+{
+    const float *rows[] = {x, x + 1, x + 2, x + 3, x + 4};
+    static const float w[] = {0.1f, 0.2f, 0.4f, 0.2f, 0.1f};
+    k->weighted_rows(y, rows, w, 5, *(size_t *)arg);
+}
+static void bench_gemm(const st_kernels *k, void *arg)
+{
+    const gemm_size *s = arg;
+    k->gemm(s->trans_b, s->m, s->n, s->k, x, s->k, saved, s->trans_b ? s->k : s->n, false, y, s->n);
+}
+
+static void bench_gemms(const st_kernels *k)
+{
+    static gemm_size sizes[] = {{true, 96, 1024, 1024}, {true, 96, 4736, 1024},  {true, 96, 1024, 4736}, {true, 96, 576, 64},  {false, 96, 64, 576},
+                                {true, 64, 5184, 64},   {false, 64, 64, 5184},   {true, 201, 256, 256},  {true, 32, 4096, 1024}, {true, 8, 1024, 1024},
+                                {true, 1, 256, 256},    {true, 64, 256, 2304}};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const gemm_size *s = &sizes[i];
+        char name[48];
+        snprintf(name, sizeof name, "gemm %c %zux%zux%zu", s->trans_b ? 'T' : 'N', s->m, s->n, s->k);
+        kc_bench(name, 2.0 * (double)(s->m * s->n * s->k), "GFLOP/s", bench_gemm, k, &sizes[i]);
+    }
+}
+
+static float *filled(size_t n)
+{
+    float *p = aligned_alloc(64, n * sizeof(float) / 64 * 64 + 64);
+    if (!p)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        p[i] = (float)kc_uniform(-3.0, 3.0);
+    return p;
+}
+
+void kc_bench_all(const st_kernels *k)
+{
+    static size_t row = ROW, keys = KEYS;
+    const size_t large = (size_t)6 << 20;
+    x = filled(large);
+    y = filled(large);
+    saved = filled(large);
+    gamma_row = filled(2 * KEYS);
+    beta_row = filled(2 * KEYS);
+    for (size_t i = 0; i < KEYS; i++) { /* unit rotations: repeated calls keep their size */
+        gamma_row[2 * i] = 0.8f;
+        gamma_row[2 * i + 1] = 0.6f;
+    }
+    const double r = (double)row, n = (double)keys;
+    kc_bench("layer_norm 1024", r, "G/s", bench_layer_norm, k, &row);
+    kc_bench("add 1024", r, "G/s", bench_add, k, &row);
+    kc_bench("add3 1024", r, "G/s", bench_add3, k, &row);
+    kc_bench("scale 5184", n, "G/s", bench_scale, k, &keys);
+    kc_bench("relu 5184", n, "G/s", bench_relu, k, &keys);
+    kc_bench("axpy 1024", r, "G/s", bench_axpy, k, &row);
+    kc_bench("max 5184", n, "G/s", bench_max, k, &keys);
+    kc_bench("moments 5184", n, "G/s", bench_moments, k, &keys);
+    kc_bench("gelu 5184 (with copy)", n, "G/s", bench_gelu, k, &keys);
+    kc_bench("exp_sum 5184 (with copy)", n, "G/s", bench_exp_sum, k, &keys);
+    kc_bench("rope 1024", r, "G/s", bench_rope, k, &row);
+    kc_bench("weighted_rows 1024 x 5", 5 * r, "G/s", bench_weighted_rows, k, &row);
+    bench_gemms(k);
+    free(x);
+    free(y);
+    free(saved);
+    free(gamma_row);
+    free(beta_row);
+}

@@ -1,0 +1,11 @@
+# The kernel checker: all levels in one run, each level alone, and, where the emulators are installed, other CPUs.
+file(GLOB ST_KCHECK CONFIGURE_DEPENDS tests/kcheck/*.c)
+add_executable(kcheck ${ST_KCHECK})
+target_include_directories(kcheck PRIVATE tests/kcheck)
+target_link_libraries(kcheck PRIVATE stencil_static)
+target_compile_definitions(kcheck PRIVATE $<$<BOOL:${ST_X86}>:ST_ARCH_X86=1> $<$<BOOL:${ST_ARM}>:ST_ARCH_ARM=1>)
+add_test(NAME kcheck.all COMMAND kcheck --expect ref)
+foreach(level ref avx2 avx512 neon)
+  add_test(NAME kcheck.${level} COMMAND kcheck --level ${level})
+  set_tests_properties(kcheck.${level} PROPERTIES SKIP_REGULAR_EXPRESSION "NOT RUN")
+endforeach()
