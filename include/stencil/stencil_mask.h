@@ -5,7 +5,11 @@
  * may be 0; an empty mask is one run. Everything here returns canonical runs.
  *
  * Ownership: functions that fill an `st_rle` allocate its `counts`; free them with st_rle_free. On failure the output is
- * left zeroed. Thread rule: pure functions, callable from any thread on different objects.
+ * left zeroed. Outputs are overwritten, not freed, and must not be one of the inputs. Thread rule: pure functions, callable from
+ * any thread on different objects.
+ *
+ * Pictures without pixels are refused (ST_ERR_INVALID_ARG), and so are those of more than UINT32_MAX pixels (ST_ERR_LIMIT), whose
+ * runs could outgrow a count. Cost is that of runs and columns, never of pixels, except where a dense mask is read or written.
  */
 #ifndef STENCIL_MASK_H
 #define STENCIL_MASK_H
@@ -30,6 +34,10 @@ typedef struct st_box_px {
 ST_API void st_rle_free(st_rle *mask); /* frees counts and zeroes the struct; NULL is fine */
 ST_API ST_MUSTCHECK st_status st_rle_copy(st_rle *out, const st_rle *mask, st_error *err);
 
+/* From run lengths as COCO's uncompressed form has them, zeros first. Runs of 0 are joined away; a sum other than width * height is
+ * ST_ERR_FORMAT. */
+ST_API ST_MUSTCHECK st_status st_rle_from_counts(st_rle *out, const uint32_t *counts, size_t n_counts, uint32_t width, uint32_t height,
+                                                 st_error *err);
 /* From a dense mask [height][width], row-major, `stride` bytes from row to row; any non-zero byte is inside. */
 ST_API ST_MUSTCHECK st_status st_rle_from_dense(st_rle *out, const uint8_t *mask, uint32_t width, uint32_t height,
                                                 size_t stride, st_error *err);
@@ -39,7 +47,7 @@ ST_API void st_rle_to_dense(const st_rle *mask, uint8_t *out, size_t stride, uin
 /* COCO's compressed string (NUL-terminated, from malloc: free it with st_string_free). Bit-equal with pycocotools. */
 ST_API ST_MUSTCHECK st_status st_rle_to_string(char **out, const st_rle *mask, st_error *err);
 /* Reads a compressed string of `length` bytes for a picture of width x height. Anything malformed, or whose runs do not add up,
- * is ST_ERR_FORMAT. */
+ * is ST_ERR_FORMAT. Runs of 0 in the middle, which some writers leave, are joined away. */
 ST_API ST_MUSTCHECK st_status st_rle_from_string(st_rle *out, const char *string, size_t length, uint32_t width,
                                                  uint32_t height, st_error *err);
 ST_API void st_string_free(char *string); /* NULL is fine */
@@ -67,13 +75,18 @@ typedef struct st_polygons {
     st_polygon *items;
     size_t n;
 } st_polygons;
-/* Exact outlines of a mask: 8-connected insides are traced as 4-connected parts, each hole is reported with its parent. */
+/* Exact outlines of a mask: 8-connected insides are traced as 4-connected parts, each hole is reported with its parent, which comes
+ * before it. Straight stretches have no points in between. Sides over INT32_MAX are ST_ERR_LIMIT, runs that are not canonical
+ * ST_ERR_INVALID_ARG. */
 ST_API ST_MUSTCHECK st_status st_rle_to_polygons(st_polygons *out, const st_rle *mask, st_error *err);
 ST_API void st_polygons_free(st_polygons *polygons);
 
-/* Low-resolution logits straight to runs, without ever holding a full-size map. `logits` is [rows][cols], row-major. The result equals
- * resizing the logits to width x height (bilinear, half-pixel centres, no antialias, fp32; the reference's `interpolate`) and
- * testing logit > threshold. */
+/* Low-resolution logits straight to runs, without ever holding a full-size map: beyond the runs, memory is that of a few rows of
+ * logits. `logits` is [rows][cols], row-major. The result equals resizing the logits to width x height (bilinear, half-pixel centres,
+ * no antialias, fp32, also when shrinking; the reference's `interpolate`, bit-equal with PyTorch's AVX2 and AVX-512 builds where
+ * width + height > 128) and testing logit > threshold. A value that comes out as NaN is outside; a NaN logit spoils the pixels that
+ * blend it, an infinite one those that blend it with weight 0. `threshold` must be finite. One call uses one thread; calls on different
+ * masks may run side by side. */
 ST_API ST_MUSTCHECK st_status st_rle_from_logits(st_rle *out, const float *logits, uint32_t rows, uint32_t cols,
                                                  uint32_t width, uint32_t height, float threshold, st_error *err);
 
