@@ -210,11 +210,11 @@ st_status st_blob_expand(st_blob *blob, const char *what, st_error *err)
 {
     if (blob->data || !blob->packed) return ST_OK;
     unsigned char *heap = st_aligned(blob->n, 64);
-    if (!heap) return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": cannot allocate %zu bytes to expand it", what, blob->n);
+    if (!heap) return st_fail(err, ST_ERR_NOMEM, "\"%s\": cannot allocate %zu bytes to expand it", what, blob->n);
     z_stream z = { 0 };
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK) {
         st_free(heap);
-        return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": out of memory for zlib", what);
+        return st_fail(err, ST_ERR_NOMEM, "\"%s\": out of memory for zlib", what);
     }
     size_t in_left = blob->n_packed, out_left = blob->n;
     z.next_in = (Bytef *)(uintptr_t)blob->packed; /* zlib's interface lacks const */
@@ -235,7 +235,7 @@ st_status st_blob_expand(st_blob *blob, const char *what, st_error *err)
         crc = crc32(crc, heap + done, blob->n - done > 1u << 30 ? 1u << 30 : (uInt)(blob->n - done));
     if (code != Z_STREAM_END || in_left || out_left || crc != blob->crc) {
         st_free(heap);
-        return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\": its deflated storage does not expand to the %zu bytes and checksum it should have", what,
+        return st_fail(err, ST_ERR_FORMAT, "\"%s\": its deflated bytes do not expand to the %zu bytes and checksum they should have", what,
                        blob->n);
     }
     blob->heap = heap;
