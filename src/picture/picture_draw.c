@@ -86,6 +86,7 @@ typedef struct window {
     uint32_t y0, n;              /* the band of rows */
     uint8_t reach[MAX_OUTLINE + 1];                /* at horizontal distance d the disc reaches this far up and down */
     uint8_t depth[2 * MAX_OUTLINE + 1][BAND];      /* vertical steps to the outside, 0 = outside, capped at r+1 */
+    uint32_t n_deep[BAND];       /* columns in a row, up to the newest, where the row is deeper than r: 2r+1 of them need no look */
 } window;
 
 static uint8_t *column(window *w, uint32_t x) { return w->depth[x % (2 * w->r + 1)]; }
@@ -98,6 +99,12 @@ static void add_segment(window *w, uint32_t x, uint32_t y0, uint32_t y1)
         const uint32_t up = y - y0 + 1, down = y1 - y, d = up < down ? up : down;
         depth[y - w->y0] = (uint8_t)(d <= w->r ? d : w->r + 1);
     }
+}
+
+static void count_deep(window *w, uint32_t x)
+{
+    const uint8_t *depth = column(w, x);
+    for (uint32_t i = 0; i < w->n; i++) w->n_deep[i] = depth[i] > w->r ? w->n_deep[i] + 1 : 0;
 }
 
 static bool on_outline(window *w, uint32_t x, uint32_t i, uint32_t width)
@@ -113,7 +120,7 @@ static void draw_column(st_bitmap *b, window *w, uint32_t x, const uint8_t rgb[3
 {
     const uint8_t *depth = column(w, x);
     for (uint32_t i = 0; i < w->n; i++)
-        if (depth[i] && on_outline(w, x, i, b->width)) memcpy(pixel(b, x, w->y0 + i), rgb, 3);
+        if (depth[i] && w->n_deep[i] <= 2 * w->r && on_outline(w, x, i, b->width)) memcpy(pixel(b, x, w->y0 + i), rgb, 3);
 }
 
 /* One band: columns enter the window in order; a column is decided once the r columns after it are known. */
@@ -124,10 +131,12 @@ static void draw_band(st_bitmap *b, const st_rle *mask, window *w, uint32_t x_fi
     bool more = next_segment(&runs, &x, &y0, &y1);
     const uint32_t begin = x_first > w->r ? x_first - w->r : 0;
     const uint64_t end = (uint64_t)x_last + w->r;
+    memset(w->n_deep, 0, sizeof w->n_deep);
     for (uint64_t c = begin; c <= end; c++) {
         memset(column(w, (uint32_t)c), 0, w->n);
         for (; more && x <= c; more = next_segment(&runs, &x, &y0, &y1))
             if (x == c) add_segment(w, x, y0, y1);
+        count_deep(w, (uint32_t)c);
         if (c >= (uint64_t)x_first + w->r) draw_column(b, w, (uint32_t)(c - w->r), rgb);
     }
 }
@@ -228,6 +237,7 @@ static unsigned coverage(const uint8_t *glyph, uint32_t x, uint32_t y, uint32_t 
 static void draw_glyph(st_bitmap *b, char c, uint32_t x0, uint32_t y0, uint32_t scale, const uint8_t rgb[3])
 {
     const uint8_t *glyph = st_font_glyph(c);
+    y0 += st_font_drop(c) * scale;
     for (uint32_t y = 0; y < ST_FONT_HEIGHT * scale && y0 + y < b->height; y++)
         for (uint32_t x = 0; x < ST_FONT_WIDTH * scale && x0 + x < b->width; x++) {
             const unsigned alpha = coverage(glyph, x, y, scale);
@@ -241,7 +251,7 @@ static void draw_label(st_bitmap *b, const char *text, uint32_t left, uint32_t t
 {
     static const uint8_t black[3] = { 0, 0, 0 }, white[3] = { 255, 255, 255 };
     const uint32_t s = drawing_scale(b), pad = 2 * s, step = (ST_FONT_WIDTH + 1) * s;
-    const uint32_t height = ST_FONT_HEIGHT * s + 2 * pad;
+    const uint32_t height = (ST_FONT_HEIGHT + 1) * s + 2 * pad; /* the padding holds the rows below the line */
     if (b->width < 2 * pad + step || b->height < height) return;
     const uint32_t room = (b->width - 2 * pad + s) / step;
     uint32_t n = count_chars(text, room + 1);
@@ -277,11 +287,11 @@ void st_draw_instance(st_bitmap *bitmap, const st_rle *mask, const st_draw_style
 
 /* ------------------------------------------------------------------ palette */
 
-/* Twelve colours of alternating lightness and hue; tests/unit/picture_draw_test.c checks that neighbours stay apart for the three common kinds of colour
- * blindness. Later rounds are the same hues, lighter and darker in turn. */
+/* Twelve colours found by a greedy search: each far, in OKLab, from those before it and farthest from the last three, for normal sight and the three
+ * common kinds of colour blindness; none too dark to be seen as a line on a dark picture. tests/unit/picture_draw_test.c measures the distances. */
 static const uint8_t palette[12][3] = {
-    { 255, 140, 0 },   { 0, 110, 220 },  { 255, 225, 60 }, { 200, 30, 120 }, { 80, 220, 240 }, { 200, 60, 20 },
-    { 150, 230, 80 },  { 110, 60, 190 }, { 255, 170, 190 }, { 0, 120, 80 },  { 225, 200, 160 }, { 60, 70, 90 },
+    { 255, 128, 0 },    { 102, 64, 255 }, { 25, 209, 255 }, { 235, 235, 129 }, { 184, 46, 73 },  { 143, 115, 209 },
+    { 0, 184, 147 },    { 140, 255, 221 }, { 184, 101, 18 }, { 129, 73, 184 }, { 255, 186, 25 }, { 175, 140, 255 },
 };
 
 void st_draw_colour(size_t i, uint8_t rgb[3])
@@ -289,5 +299,5 @@ void st_draw_colour(size_t i, uint8_t rgb[3])
     static const uint8_t white[3] = { 255, 255, 255 }, black[3] = { 0, 0, 0 };
     const size_t round = i / 12 % 3;
     memcpy(rgb, palette[i % 12], 3);
-    if (round) blend(rgb, round == 1 ? white : black, 90);
+    if (round) blend(rgb, round == 1 ? white : black, 80); /* the same hues again, lighter, then darker */
 }

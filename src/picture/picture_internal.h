@@ -67,6 +67,8 @@ ST_MUSTCHECK st_status st_bitmap_turn(st_bitmap *out, int orientation, const cha
 /* The label font: 7 rows of 5 bits each (bit 4 = left) of a printable ASCII character; anything else gives '?'. */
 #define ST_FONT_WIDTH 5
 #define ST_FONT_HEIGHT 7
+#define ST_FONT_DROP 2 /* rows below the line */
 const uint8_t *st_font_glyph(char c);
+unsigned st_font_drop(char c); /* rows by which the glyph hangs below the line: 0 or ST_FONT_DROP */
 
 #endif

@@ -73,7 +73,7 @@ static st_status encode_png(png_writer *w, const char *path, st_error *err)
     if (!w->info) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a PNG encoder", path);
     png_set_write_fn(w->png, w, on_png_write, on_png_flush);
     png_set_user_limits(w->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    png_set_compression_level(w->png, 5); /* a third of the time of 9 for a few per cent of size */
+    png_set_compression_level(w->png, 5); /* on photographs the size of 6 in half the time */
     png_set_IHDR(w->png, w->info, w->width, w->height, 8, w->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(w->png, w->info);
