@@ -25,8 +25,9 @@ comm -13 "$work/declared" "$work/exported" | sed 's/^/exported but not declared 
 
 nm -g --defined-only "$static" | awk 'NF == 3 && $3 !~ /^st_/ {print "external linkage without st_: " $3}' | sort -u >>"$work/report"
 
-# .data and .bss of the static library; .data.rel.ro is constant once loaded. Statics inside functions carry a numeric suffix.
-objdump -t "$static" | awk '$0 ~ / O / && $0 ~ /[ \t]\.(t?data|t?bss)(\.[a-z]+)*[ \t]/ && $0 !~ /\.data\.rel\.ro/ {print $NF}' |
+# .data and .bss of the static library, as "file.c:name"; .data.rel.ro is constant once loaded. Statics inside functions carry a numeric suffix.
+objdump -t "$static" | awk '/file format/ {sub(/\.o:$/, "", $1); file = $1}
+    / O / && /[ \t]\.(t?data|t?bss)(\.[a-z]+)*[ \t]/ && !/\.data\.rel\.ro/ {print file ":" $NF}' |
     sed -E 's/\.[0-9]+$//' | sort -u >"$work/state"
 sed -E 's/#.*//; s/[ \t].*//' "$root/tools/mutable_state.allow" | grep -v '^$' | sort -u >"$work/allowed" || true
 comm -23 "$work/state" "$work/allowed" | sed 's/^/writable global state: /' >>"$work/report"

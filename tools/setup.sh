@@ -55,12 +55,12 @@ ensure() {
     local missing=() sudo=()
     for package in "$@"; do installed "$package" || missing+=("$package"); done
     [ ${#missing[@]} = 0 ] && return 0
-    echo "setup: installing ${missing[*]}"
     if [ "$(id -u)" != 0 ]; then
         command -v sudo >/dev/null || fail "not root and no sudo; as root run: apt-get install ${missing[*]}"
         sudo=(sudo)
         [ -t 0 ] || sudo=(sudo -n) # nobody there to type a password
     fi
+    echo "setup: installing ${missing[*]}"
     if [ -z "${updated:-}" ]; then
         "${sudo[@]}" apt-get update -qq -o Acquire::Retries=3 || fail "apt-get update failed (is there a network, and the right to run it?)"
         updated=1
