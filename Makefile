@@ -12,7 +12,7 @@ build: $(BUILD)/build.ninja ## build the library and the program: build/stencil
 	@cmake --build $(BUILD)
 
 $(BUILD)/build.ninja: CMakeLists.txt $(wildcard cmake/*.cmake)
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(CMAKE_FLAGS)
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DST_TESTS=OFF $(CMAKE_FLAGS)
 
 setup: ## install what a build needs (Debian 12, Ubuntu 24.04)
 	@tools/setup.sh build
@@ -25,13 +25,13 @@ test: ## set up, then every check that fits in a few minutes: style, build, test
 	@tools/setup.sh test
 	@tools/ci.sh all
 
-bench: build ## measure: picture encode, one more phrase, masks
-	@tools/bench.sh
+bench: build ## measure every stage, one picture and phrase, and masks (BENCH_THREADS=2)
+	@tools/bench.sh $(BUILD)
 
-parity: ## full-size comparison with the reference in PyTorch (needs Python with torch; see docs/testing.md)
+parity: ## full-size comparison with the reference in PyTorch (ST_REFERENCE_PYTHON: a Python with torch)
 	@tools/parity.sh
 
-soak: ## long runs: mutations, every allocation failing, many sessions
+soak: ## hours of it: new seeds, threads, memory over many pictures, fuzzing
 	@tools/soak.sh
 
 demo-score: build ## recall and precision of the demo model on generated scenes

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# parity.sh: full-size models with seeded random weights, stage by stage and end to end against the reference modules in PyTorch. Needs
+# a Python with the packages of tests/reference/requirements.txt, named by ST_REFERENCE_PYTHON (default python3), and about 20 GB of memory.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${ST_REFERENCE_PYTHON:-python3}
+if ! "$python" -c 'import torch, transformers, safetensors' 2>/dev/null; then
+    echo "parity: NOT RUN: $python has no torch, transformers or safetensors; see tests/reference/README.md, then set ST_REFERENCE_PYTHON" >&2
+    exit 1
+fi
+cmake --preset gcc >/dev/null
+cmake --build --preset gcc --target golden_test -- --quiet
+exec "$python" tests/reference/parity.py "$@"
