@@ -2,6 +2,7 @@
 
 Each is a complete checkpoint of small, awkward sizes with random weights, and the tensors of every stage for a handful of prompts.
 """
+import copy
 import json
 import os
 
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 import meta_on_cpu
 import pictures
 import random_weights
+import rekey
 from golden_set import GoldenSet, as_double, pick_threshold, whole_in_double, write_json
 from meta_reference import MetaReference, pixel_box
 
@@ -225,3 +227,31 @@ def loads_in_transformers(folder, ref):
         assert torch.equal(again[name], value), name
 
 
+# ---------------------------------------------------------------- both references on the same weights
+
+def layouts_agree(tokens_folder, seed=4):
+    """Meta's modules and Hugging Face's, given the same values under their own names, agree stage by stage: a check of the scripts, of the
+    name map, and of what Hugging Face's dummy box stands for. Sizes are those that both can have."""
+    sizes = copy.deepcopy(meta_on_cpu.TINY)
+    sizes["MLP"]["hidden_dim"] = sizes["TransformerDecoderLayer"]["dim_feedforward"]
+    config = hf_detector_config()
+    config["geometry_encoder_config"].update(num_attention_heads=4, intermediate_size=56, roi_size=7)
+    config["detr_decoder_config"].update(num_attention_heads=4)
+    config["mask_decoder_config"].update(num_attention_heads=4)
+    config["text_config"].update(intermediate_size=96, projection_dim=512)
+    config["vision_config"]["backbone_config"]["layer_norm_eps"] = 1e-5
+    meta = MetaReference(random_weights.fill(meta_on_cpu.build(sizes), seed, 4, 3))
+    hf = hf_reference(config, tokens_folder)
+    rekey.load_into(hf.model, meta.model.state_dict())
+    size = (150, 111)
+    rgb, worst = pictures.synthetic(9, *size), 0
+    box, other = (20, 30, 71, 101), (80, 5, 120, 55)
+    for phrase, boxes in (("a dog", []), ("a dog", [(box, 1)]), (None, [(box, 1), (other, 0)])):
+        ours = meta_forward(meta, meta.pixels(rgb, "cpu"), phrase, boxes, size)
+        asked = boxes or [((0, 0, 1, 1), -10)]
+        theirs = hf.forward(hf.inputs(rgb, phrase, [b for b, _ in asked], [p for _, p in asked]))
+        for stage in meta.stages():
+            a, b = meta.rows(stage.name, ours[stage.name], ours), hf.rows(stage.name, theirs[stage.name], theirs)
+            worst = max(worst, ((a - b).abs().max() / a.pow(2).mean().sqrt()).item())
+    assert worst < 1e-4, worst
+    print(f"Meta's and Hugging Face's modules on the same weights: {worst:.1e} apart at most, relative to a stage's spread")
