@@ -44,6 +44,12 @@ static void give_up(j_common_ptr jpeg)
 static void on_error(j_common_ptr jpeg)
 {
     reader *r = reader_of(jpeg);
+    if (jpeg->err->msg_code == JERR_IMAGE_TOO_BIG) {
+        r->status = ST_ERR_LIMIT;
+        snprintf(r->reason, sizeof r->reason, "picture is %u x %u pixels, more than libjpeg's limit of %u a side", r->jpeg.image_width,
+                 r->jpeg.image_height, (unsigned)JPEG_MAX_DIMENSION);
+        longjmp(r->jump, 1);
+    }
     switch (jpeg->err->msg_code) {
     case JERR_OUT_OF_MEMORY: r->status = ST_ERR_NOMEM; break;
     case JERR_NO_BACKING_STORE: r->status = ST_ERR_LIMIT; break; /* more memory than max_memory_to_use */

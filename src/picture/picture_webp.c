@@ -59,13 +59,25 @@ static st_status read_frame(st_pic *out, const WebPIterator *frame, const st_pic
     return code == VP8_STATUS_OK ? ST_OK : fail_webp(code, in, err);
 }
 
+static uint32_t le24(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16; }
+
+/* The canvas of the extended format, read before the demuxer compares it with the frames: whoever announces 65,535 x 65,535 pixels hears about the
+ * limit. The simple formats hold at most 16,384 x 16,384 and are checked through the demuxer. */
+static st_status check_canvas(st_pic *out, const st_pic_input *in, st_error *err)
+{
+    const uint8_t *b = in->bytes;
+    if (in->n < 30 || memcmp(b + 12, "VP8X", 4) != 0) return ST_OK;
+    return st_pic_check_size(out, in, (uint64_t)le24(b + 24) + 1, (uint64_t)le24(b + 27) + 1, err);
+}
+
 st_status st_pic_read_webp(st_pic *out, const st_pic_input *in, st_error *err)
 {
     const WebPData data = { in->bytes, in->n };
     WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
     WebPIterator frame = { 0 };
-    st_status status;
     out->channels = 3;
+    st_status status = check_canvas(out, in, err);
+    if (status != ST_OK) return status;
     WebPDemuxer *demux = WebPDemuxPartial(&data, &state);
     if (!demux || state <= WEBP_DEMUX_PARSING_HEADER) {
         status = st_fail(err, ST_ERR_FORMAT, "%s: WebP: %s", in->name,
