@@ -24,8 +24,36 @@ static inline __m256i vf_mask_n(size_t n)
     static const int32_t ones_then_zeros[2 * VF_N] = {-1, -1, -1, -1, -1, -1, -1, -1};
     return _mm256_loadu_si256((const __m256i *)(const void *)(ones_then_zeros + VF_N - n));
 }
-static inline vf vf_load_n(const float *p, size_t n) { return _mm256_maskload_ps(p, vf_mask_n(n)); } /* 0 beyond n */
-static inline void vf_store_n(float *p, vf v, size_t n) { _mm256_maskstore_ps(p, vf_mask_n(n), v); }
+/* Tails in halves and quarters rather than by masked moves: a masked store costs dozens of cycles on some AMD cores, and emulators fault on
+ * lanes that are off. */
+static inline __m128 quarter_load(const float *p, size_t n) /* n in 0 .. 4 */
+{
+    if (n == 4)
+        return _mm_loadu_ps(p);
+    const __m128 last = n % 2 ? _mm_load_ss(p + (n - 1)) : _mm_setzero_ps();
+    return n < 2 ? last : _mm_castpd_ps(_mm_loadl_pd(_mm_castps_pd(_mm_movelh_ps(last, last)), (const double *)(const void *)p));
+}
+static inline void quarter_store(float *p, __m128 v, size_t n)
+{
+    if (n == 4)
+        _mm_storeu_ps(p, v);
+    if (n == 2 || n == 3)
+        _mm_storel_pd((double *)(void *)p, _mm_castps_pd(v));
+    if (n == 3)
+        _mm_store_ss(p + 2, _mm_movehl_ps(v, v));
+    if (n == 1)
+        _mm_store_ss(p, v);
+}
+static inline vf vf_load_n(const float *p, size_t n) /* 0 beyond n */
+{
+    return _mm256_set_m128(n > 4 ? quarter_load(p + 4, n - 4) : _mm_setzero_ps(), quarter_load(p, n > 4 ? 4 : n));
+}
+static inline void vf_store_n(float *p, vf v, size_t n)
+{
+    quarter_store(p, _mm256_castps256_ps128(v), n > 4 ? 4 : n);
+    if (n > 4)
+        quarter_store(p + 4, _mm256_extractf128_ps(v, 1), n - 4);
+}
 static inline vf vf_first_n(vf v, size_t n) { return _mm256_and_ps(v, _mm256_castsi256_ps(vf_mask_n(n))); }
 
 static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
