@@ -287,17 +287,14 @@ void st_draw_instance(st_bitmap *bitmap, const st_rle *mask, const st_draw_style
 
 /* ------------------------------------------------------------------ palette */
 
-/* Twelve colours found by a greedy search: each far, in OKLab, from those before it and farthest from the last three, for normal sight and the three
- * common kinds of colour blindness; none too dark to be seen as a line on a dark picture. tests/unit/picture_draw_test.c measures the distances. */
-static const uint8_t palette[12][3] = {
-    { 255, 128, 0 },    { 102, 64, 255 }, { 25, 209, 255 }, { 235, 235, 129 }, { 184, 46, 73 },  { 143, 115, 209 },
-    { 0, 184, 147 },    { 140, 255, 221 }, { 184, 101, 18 }, { 129, 73, 184 }, { 255, 186, 25 }, { 175, 140, 255 },
+/* Found by a greedy search: each colour far, in OKLab, from those before it and farthest from the last three (also around
+ * the end of the table), for normal sight and the three common kinds of colour blindness; none too dark to be seen as a line on a
+ * dark picture. tests/unit/picture_draw_test.c measures the distances. */
+static const uint8_t palette[24][3] = {
+    { 255, 128, 0 },   { 102, 64, 255 },  { 25, 209, 255 }, { 235, 235, 129 }, { 184, 51, 18 },   { 134, 101, 184 },
+    { 73, 184, 140 },  { 140, 255, 221 }, { 209, 209, 21 }, { 209, 102, 255 }, { 235, 0, 94 },    { 167, 0, 209 },
+    { 255, 186, 140 }, { 73, 151, 184 },  { 209, 105, 0 },  { 186, 255, 25 },  { 167, 184, 101 }, { 255, 140, 209 },
+    { 184, 73, 140 },  { 164, 94, 235 },  { 129, 235, 182 }, { 52, 193, 209 }, { 184, 18, 151 },  { 184, 101, 126 },
 };
 
-void st_draw_colour(size_t i, uint8_t rgb[3])
-{
-    static const uint8_t white[3] = { 255, 255, 255 }, black[3] = { 0, 0, 0 };
-    const size_t round = i / 12 % 3;
-    memcpy(rgb, palette[i % 12], 3);
-    if (round) blend(rgb, round == 1 ? white : black, 80); /* the same hues again, lighter, then darker */
-}
+void st_draw_colour(size_t i, uint8_t rgb[3]) { memcpy(rgb, palette[i % 24], 3); }
