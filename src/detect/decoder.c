@@ -45,7 +45,7 @@ static float log_distance(float grid, float edge)
 }
 
 /* One axis of the bias: MLP of the distances to the box's two edges, [Q, n] x 2 -> heads; out [heads][T][n]. Grid lines are the tokens' left (top) edges. */
-static void rpb_axis(const st_run *run, const st_detect *d, const st_linear *mlp, const float *ref, size_t axis, float *out)
+static void rpb_axis(const st_run *run, const st_detect *d, const st_linear *mlp, const float *ref, size_t axis, size_t layer, float *out)
 {
     const size_t mark = st_arena_mark(run->arena), Q = d->dims->n_queries, n = d->dims->grid, heads = d->dims->dec_heads;
     float *distances = st_run_floats(run, Q * n, 2), *bias = st_run_floats(run, Q * n, heads);
@@ -59,6 +59,7 @@ static void rpb_axis(const st_run *run, const st_detect *d, const st_linear *mlp
             }
         }
     st_mlp_run(run, mlp, 2, distances, Q * n, bias);
+    st_run_probe(run, bias, Q, n * heads, "dec.rpb.%c.%zu", axis == 0 ? 'x' : 'y', layer);
     if (!st_run_idle(run))
         for (size_t h = 0; h < heads; h++) {
             memset(out + h * (Q + 1) * n, 0, n * sizeof *out); /* the presence token has no box */
@@ -142,8 +143,8 @@ void st_decoder_run(const st_run *run, const st_detect *d, const float *fused, c
     start(run, d, fused, &s);
     for (size_t i = 0; i < d->dims->dec_layers; i++) {
         place_queries(run, d, &s);
-        rpb_axis(run, d, d->dec.rpb_x, s.ref, 0, s.rpb_x);
-        rpb_axis(run, d, d->dec.rpb_y, s.ref, 1, s.rpb_y);
+        rpb_axis(run, d, d->dec.rpb_x, s.ref, 0, i, s.rpb_x);
+        rpb_axis(run, d, d->dec.rpb_y, s.ref, 1, i, s.rpb_y);
         layer_run(run, d, &d->dec.layers[i], fused, prompt, n_prompt, &s);
         st_run_probe(run, s.x, Q + 1, D, "dec.layer.%zu", i);
         st_norm_run(run, &d->dec.norm, s.x + D, Q, out->state);

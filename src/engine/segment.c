@@ -18,6 +18,7 @@ void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *
     out->queries.boxes = st_run_floats(run, Q, 4);
     out->queries.logits = st_run_floats(run, Q, 1);
     if (!st_run_idle(run)) memcpy(out->prompt, tokens, n_tokens * D * sizeof *tokens);
+    st_run_probe(run, d->pos, N, D, "pos");
     if (with_geo) st_geo_run(run, d, features->level[2], boxes, n_boxes, st_run_idle(run) ? NULL : out->prompt + n_tokens * D);
     st_run_probe(run, out->prompt, out->n_prompt, D, "prompt");
     st_run_progress(run, "phrase", 1, 4);

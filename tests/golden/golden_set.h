@@ -21,9 +21,9 @@ float *golden_tensor(const golden_set *set, const char *case_name, const char *s
 
 /* One case's fields. */
 typedef struct golden_case {
-    const char *name, *picture_case, *phrase; /* phrase NULL: boxes only */
+    const char *name, *picture, *picture_case, *phrase; /* phrase NULL: boxes only */
     uint32_t width, height;
-    bool hf_text_only;
+    bool hf_text_only, cpu_resize;
     float threshold;
     st_exemplar boxes[8];
     size_t n_boxes;
