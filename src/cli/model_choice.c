@@ -1,0 +1,62 @@
+/* model_choice.c: which model a command uses, and opening it with sentences for people. The only place of the program that reads the environment. */
+#include "cli/cli.h"
+#include "front/save.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* FOLDER/../<tail>, where FOLDER holds the running program; NULL when that is not there. */
+static char *beside_program(const char *tail)
+{
+    char program[4096];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return NULL;
+    program[n] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash) return NULL;
+    *slash = '\0';
+    slash = strrchr(program, '/'); /* the folder above: nicer than "..", and the same */
+    if (!slash) return NULL;
+    *slash = '\0';
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", program, tail) < 0) return NULL;
+    if (st_is_folder(path)) return path;
+    free(path);
+    return NULL;
+}
+
+char *st_model_choice(st_console *console, const char *given)
+{
+    const char *named = given ? given : getenv("STENCIL_MODEL");
+    if (named && named[0]) return strdup(named);
+    if (given) {
+        st_console_error(console, "-m: an empty model path");
+        return NULL;
+    }
+    static const char *const places[] = {"models/demo", "share/stencil/models/demo"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char *path = beside_program(places[i]);
+        if (!path) continue;
+        st_console_say(console, "no -m and no STENCIL_MODEL: using the demo model %s, which knows emoji and little else", path);
+        return path;
+    }
+    st_console_error(console, "no model: give one with -m, or set STENCIL_MODEL");
+    return NULL;
+}
+
+int st_model_start(st_model **out, st_console *console, const char *given, uint32_t n_threads)
+{
+    *out = NULL;
+    char *path = st_model_choice(console, given);
+    if (!path) return ST_EXIT_MODEL;
+    st_model_options options = ST_MODEL_OPTIONS_INIT;
+    options.n_threads = n_threads;
+    options.log = st_console_log;
+    options.log_user = console;
+    st_error err;
+    const st_status status = st_model_open(out, path, &options, &err);
+    if (status != ST_OK) st_console_error(console, "%s", err.message);
+    free(path);
+    return status == ST_OK ? ST_EXIT_OK : ST_EXIT_MODEL;
+}

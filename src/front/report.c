@@ -1,0 +1,127 @@
+/* report.c: memory of a report, and the JSON values that its spellings share (see report.h). */
+#include "front/report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool st_report_init(st_report *r, size_t n_pictures, size_t n_prompts)
+{
+    r->pictures = calloc(n_pictures ? n_pictures : 1, sizeof *r->pictures);
+    if (!r->pictures) return false;
+    r->n_pictures = n_pictures;
+    for (size_t i = 0; i < n_pictures; i++) {
+        r->pictures[i].prompts = calloc(n_prompts ? n_prompts : 1, sizeof *r->pictures[i].prompts);
+        if (!r->pictures[i].prompts) return false;
+        r->pictures[i].n_prompts = n_prompts;
+    }
+    return true;
+}
+
+static void free_prompt(st_prompt_report *p)
+{
+    if (p->mask_files)
+        for (size_t i = 0; i < p->result->n_instances; i++) free(p->mask_files[i]);
+    free(p->mask_files);
+    st_result_free(p->result);
+}
+
+void st_report_free(st_report *r)
+{
+    for (size_t i = 0; r->pictures && i < r->n_pictures; i++) {
+        st_picture_report *p = &r->pictures[i];
+        for (size_t k = 0; p->prompts && k < p->n_prompts; k++) free_prompt(&p->prompts[k]);
+        free(p->prompts);
+        free(p->error);
+    }
+    free(r->pictures);
+    r->pictures = NULL;
+    r->n_pictures = 0;
+}
+
+/* ---- warnings ---- */
+
+static const struct {
+    uint32_t bit;
+    const char *name, *sentence;
+} warnings[] = {
+    {ST_WARN_PROMPT_CUT, "prompt_cut", "the phrase has more tokens than the model reads; its end was left out"},
+    {ST_WARN_NOTHING_FOUND, "nothing_found", "nothing found above the threshold"},
+    {ST_WARN_QUERY_LIMIT, "query_limit", "every query of the model found something; there may be more"},
+    {ST_WARN_DETECTION_CAP, "detection_cap", "more was found than --max-detections keeps"},
+};
+
+const char *st_warning_name(size_t i, uint32_t *bit)
+{
+    if (i >= sizeof warnings / sizeof warnings[0]) return NULL;
+    *bit = warnings[i].bit;
+    return warnings[i].name;
+}
+
+const char *st_warning_sentence(size_t i)
+{
+    return i < sizeof warnings / sizeof warnings[0] ? warnings[i].sentence : NULL;
+}
+
+/* ---- JSON values ---- */
+
+#define FLOAT_DIGITS 9 /* enough for any float */
+
+json_t *st_json_float(float value)
+{
+    char text[32];
+    if (!isfinite(value)) return json_null();
+    for (int digits = 6; digits <= FLOAT_DIGITS; digits++) {
+        char *end;
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, &end) == value) break;
+    }
+    /* st_json_line prints FLOAT_DIGITS digits of the double, which are those of `text` and zeros that %g drops. */
+    char *end;
+    return json_real(strtod(text, &end));
+}
+
+/* Length of the UTF-8 character at p, 0 when there is none. */
+static size_t character(const unsigned char *p)
+{
+    if (p[0] < 0x80) return 1;
+    const size_t n = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : p[0] >= 0xE0 && p[0] <= 0xEF ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) return 0;
+    return n;
+}
+
+json_t *st_json_text(const char *text)
+{
+    json_t *json = json_string(text);
+    if (json) return json;
+    char *fixed = malloc(3 * strlen(text) + 1);
+    if (!fixed) return NULL;
+    size_t n = 0;
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        const size_t length = character(p);
+        memcpy(fixed + n, length ? (const char *)p : "\xEF\xBF\xBD", length ? length : 3);
+        n += length ? length : 3;
+        p += length ? length : 1;
+    }
+    json = json_stringn(fixed, n);
+    free(fixed);
+    return json;
+}
+
+char *st_json_line(json_t *doc)
+{
+    if (!doc) return NULL;
+    char *text = json_dumps(doc, JSON_REAL_PRECISION(FLOAT_DIGITS));
+    json_decref(doc);
+    if (!text) return NULL;
+    const size_t n = strlen(text);
+    char *line = realloc(text, n + 2);
+    if (!line) {
+        free(text);
+        return NULL;
+    }
+    memcpy(line + n, "\n", 2);
+    return line;
+}

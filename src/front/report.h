@@ -1,0 +1,63 @@
+/* report.h: what a run over pictures and prompts found, and its three spellings: JSON, COCO, a table for people.
+ *
+ * The JSON is a contract: keys keep their order, later versions only add. A float is printed with the fewest digits that give it back exactly.
+ */
+#ifndef ST_FRONT_REPORT_H
+#define ST_FRONT_REPORT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stencil/stencil.h>
+
+/* One prompt on one picture. */
+typedef struct st_prompt_report {
+    const char *phrase;        /* what the model was asked, "visual" when only boxes were given */
+    const st_exemplar *boxes;  /* [n_boxes] */
+    size_t n_boxes;
+    float threshold, mask_threshold;
+    bool boxes_only;           /* masks were not asked for */
+    st_result *result;         /* owned; NULL while not done */
+    char **mask_files;         /* [result->n_instances] owned, or NULL: names written by --format png */
+} st_prompt_report;
+
+typedef struct st_picture_report {
+    const char *file;
+    char *error;               /* owned; NULL = fine. Then nothing below holds but `file`. */
+    uint32_t width, height;    /* as shown */
+    int orientation;
+    char format[8];
+    int bits, is_float, bands, stretched, damaged;
+    float low, high;
+    const char *resize;        /* "gpu" or "cpu" */
+    st_prompt_report *prompts; /* [n_prompts] owned */
+    size_t n_prompts;
+} st_picture_report;
+
+typedef struct st_report {
+    const char *model_id, *model_version, *model_precision;
+    st_picture_report *pictures; /* [n_pictures] owned */
+    size_t n_pictures;
+} st_report;
+
+/* Makes room; false when out of memory. st_report_free is fine in any state. */
+bool st_report_init(st_report *r, size_t n_pictures, size_t n_prompts);
+void st_report_free(st_report *r);
+
+/* Documents as text, from malloc; NULL when out of memory. */
+char *st_report_json(const st_report *r);
+char *st_report_coco(const st_report *r);
+/* Readable lines of one picture. */
+void st_report_table(const st_picture_report *p, FILE *to);
+
+/* Bits of st_result.warnings, one at a time: the name in the JSON and a sentence. NULL past the last. */
+const char *st_warning_name(size_t i, uint32_t *bit);
+const char *st_warning_sentence(size_t i);
+
+/* JSON values. */
+json_t *st_json_float(float value);      /* shortest decimal that gives the float back; null when not finite */
+json_t *st_json_text(const char *text);  /* what is not UTF-8 (a file name may be) becomes U+FFFD */
+/* Serialises in one line with a line end, from malloc; steals `doc`; NULL when doc is NULL or memory is out. */
+char *st_json_line(json_t *doc);
+
+#endif

@@ -1,0 +1,104 @@
+/* report_json.c: the report as Stencil's own JSON (docs/cli.md lists the keys). A value that could not be made for lack of memory makes the whole NULL: jansson's *_new
+ * functions take NULL and fail, so there is one check at the end. */
+#include "front/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *box_json(const float box[4])
+{
+    return json_pack("[o,o,o,o]", st_json_float(box[0]), st_json_float(box[1]), st_json_float(box[2]), st_json_float(box[3]));
+}
+
+static json_t *prompt_json(const st_prompt_report *p)
+{
+    json_t *boxes = json_array();
+    for (size_t i = 0; i < p->n_boxes; i++) {
+        const float corners[4] = {p->boxes[i].x0, p->boxes[i].y0, p->boxes[i].x1, p->boxes[i].y1};
+        if (json_array_append_new(boxes, json_pack("{s:o,s:b}", "box", box_json(corners), "negative", p->boxes[i].negative != 0)) != 0) {
+            json_decref(boxes);
+            return NULL;
+        }
+    }
+    return json_pack("{s:o,s:o}", "phrase", st_json_text(p->phrase), "boxes", boxes);
+}
+
+static json_t *mask_json(const st_rle *mask)
+{
+    char *counts = NULL;
+    if (st_rle_to_string(&counts, mask, NULL) != ST_OK) return NULL;
+    json_t *json = json_pack("{s:[I,I],s:s}", "size", (json_int_t)mask->height, (json_int_t)mask->width, "counts", counts);
+    st_string_free(counts);
+    return json;
+}
+
+static json_t *instance_json(const st_prompt_report *p, size_t i)
+{
+    const st_instance *it = &p->result->instances[i];
+    json_t *json = json_pack("{s:o,s:o}", "score", st_json_float(it->score), "box", box_json(it->box));
+    if (!json || p->boxes_only) return json;
+    int failed = json_object_set_new(json, "area", json_integer((json_int_t)it->area));
+    failed |= json_object_set_new(json, "mask", mask_json(&it->mask));
+    if (p->mask_files && p->mask_files[i]) failed |= json_object_set_new(json, "mask_file", st_json_text(p->mask_files[i]));
+    if (!failed) return json;
+    json_decref(json);
+    return NULL;
+}
+
+static json_t *warnings_json(uint32_t bits)
+{
+    json_t *json = json_array();
+    uint32_t bit;
+    const char *name;
+    for (size_t i = 0; (name = st_warning_name(i, &bit)) != NULL; i++)
+        if ((bits & bit) && json_array_append_new(json, json_string(name)) != 0) {
+            json_decref(json);
+            return NULL;
+        }
+    return json;
+}
+
+static json_t *result_json(const st_prompt_report *p)
+{
+    json_t *instances = json_array();
+    for (size_t i = 0; i < p->result->n_instances; i++)
+        if (json_array_append_new(instances, instance_json(p, i)) != 0) {
+            json_decref(instances);
+            return NULL;
+        }
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "prompt", prompt_json(p), "presence", st_json_float(p->result->presence), "instances", instances,
+                     "warnings", warnings_json(p->result->warnings), "threshold", st_json_float(p->threshold), "mask_threshold",
+                     st_json_float(p->mask_threshold));
+}
+
+static json_t *preprocess_json(const st_picture_report *p)
+{
+    return json_pack("{s:s,s:i,s:b,s:i,s:{s:o,s:o,s:b},s:b,s:s}", "format", p->format, "bits", p->bits, "float", p->is_float != 0, "bands", p->bands,
+                     "scale", "low", st_json_float(p->low), "high", st_json_float(p->high), "stretched", p->stretched != 0, "damaged", p->damaged != 0,
+                     "resize", p->resize);
+}
+
+static json_t *picture_json(const st_picture_report *p)
+{
+    if (p->error) return json_pack("{s:o,s:o}", "file", st_json_text(p->file), "error", st_json_text(p->error));
+    json_t *results = json_array();
+    for (size_t i = 0; i < p->n_prompts; i++)
+        if (json_array_append_new(results, result_json(&p->prompts[i])) != 0) {
+            json_decref(results);
+            return NULL;
+        }
+    return json_pack("{s:o,s:I,s:I,s:i,s:o,s:o}", "file", st_json_text(p->file), "width", (json_int_t)p->width, "height", (json_int_t)p->height,
+                     "orientation", p->orientation, "preprocess", preprocess_json(p), "results", results);
+}
+
+char *st_report_json(const st_report *r)
+{
+    json_t *images = json_array();
+    for (size_t i = 0; i < r->n_pictures; i++)
+        if (json_array_append_new(images, picture_json(&r->pictures[i])) != 0) {
+            json_decref(images);
+            return NULL;
+        }
+    return st_json_line(json_pack("{s:s,s:{s:s,s:s,s:s},s:o}", "stencil", st_version(), "model", "id", r->model_id, "version", r->model_version,
+                                  "precision", r->model_precision, "images", images));
+}
