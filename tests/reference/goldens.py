@@ -57,7 +57,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", help="all when none is named")
     parser.add_argument("--write", action="store_true", help="replace the committed files")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1, help="more is slower on models this small")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     failed = []
