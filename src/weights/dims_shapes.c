@@ -59,13 +59,17 @@ static uint32_t read_side(const shapes *s, side from)
     return e->shape[from.dim] > UINT32_MAX ? UINT32_MAX : (uint32_t)e->shape[from.dim];
 }
 
-/* What two of three agree on, else the first that is there. Nothing there leaves *out. */
+/* What two of three agree on, else the first that is there (is not 0). Nothing there leaves *out. */
+static void vote_numbers(uint32_t *out, uint32_t a, uint32_t b, uint32_t c)
+{
+    if (b && b == c) *out = b;
+    else if (a) *out = a;
+    else if (b || c) *out = b ? b : c;
+}
+
 static void vote(const shapes *s, uint32_t *out, side a, side b, side c)
 {
-    const uint32_t x = read_side(s, a), y = read_side(s, b), z = read_side(s, c);
-    if (y && y == z) *out = y;
-    else if (x) *out = x;
-    else if (y || z) *out = y ? y : z;
+    vote_numbers(out, read_side(s, a), read_side(s, b), read_side(s, c));
 }
 #define SIDE(canonical, dim) ((side){ canonical, dim })
 
@@ -173,11 +177,11 @@ static void read_detector(st_dims *d, const shapes *s)
     vote(s, &d->score_ffn, SIDE("score.mlp.0.weight", 0), SIDE("score.mlp.0.bias", 0), SIDE("score.mlp.1.weight", 1));
 }
 
-/* How many times narrower attention is than the model; 0 (refused later) when it is no divisor. */
-static void read_rate(const shapes *s, uint32_t *out, uint32_t width, const char *weight, const char *bias)
+/* How many times narrower attention is than the model, by three of its projections; 0 (refused later) when it is no divisor. */
+static void read_rate(const shapes *s, uint32_t *out, uint32_t width, const char *q_weight, const char *k_weight, const char *v_bias)
 {
     uint32_t inner = 0;
-    vote(s, &inner, SIDE(weight, 0), SIDE(bias, 0), SIDE(bias, 0));
+    vote(s, &inner, SIDE(q_weight, 0), SIDE(k_weight, 0), SIDE(v_bias, 0));
     if (inner) *out = width % inner ? 0 : width / inner;
 }
 
@@ -186,12 +190,11 @@ static void read_click(st_dims *d, const shapes *s)
     d->click_heads = d->prop_heads = by_width(d->width, 32);
     count_layers(s, &d->click_layers, "click.layers.#.norm1.weight");
     vote(s, &d->click_mlp, SIDE("click.layers.#.ffn1.weight", 0), SIDE("click.layers.#.ffn1.bias", 0), SIDE("click.layers.#.ffn2.weight", 1));
-    read_rate(s, &d->click_downsample, d->width, "click.final.q.weight", "click.final.q.bias");
+    read_rate(s, &d->click_downsample, d->width, "click.final.q.weight", "click.final.k.weight", "click.final.v.bias");
     vote(s, &d->click_mask_tokens, SIDE("click.mask_tokens", 0), SIDE("click.iou.2.weight", 0), SIDE("click.iou.2.bias", 0));
     vote(s, &d->click_iou_hidden, SIDE("click.iou.0.weight", 0), SIDE("click.iou.0.bias", 0), SIDE("click.iou.1.weight", 0));
     vote(s, &d->click_mask_channels, SIDE("click.mask_in.1.weight", 0), SIDE("click.mask_in.1.bias", 0), SIDE("click.mask_norm.1.weight", 0));
     if (s->naming->layout == ST_LAYOUT_HF) vote(s, &d->click_points, SIDE("click.point.#", 0), SIDE("click.point.#", 0), SIDE("click.point.#", 0));
-    else count_layers(s, &d->click_points, "click.point.#");
 }
 
 static void read_tracker(st_dims *d, const shapes *s)
@@ -206,18 +209,17 @@ static void read_tracker(st_dims *d, const shapes *s)
     vote(s, &d->mem_fuser_kernel, SIDE("track.fuser.#.depthwise.weight", 2), SIDE("track.fuser.#.depthwise.weight", 3),
          SIDE("track.fuser.#.depthwise.weight", 3));
     if (!s->naming->sam31) {
-        read_rate(s, &d->mem_downsample, d->width, "track.layers.#.self.q.weight", "track.layers.#.self.q.bias");
+        read_rate(s, &d->mem_downsample, d->width, "track.layers.#.self.q.weight", "track.layers.#.self.k.weight", "track.layers.#.self.v.bias");
         return;
     }
-    uint32_t tokens = 0;
     d->mem_heads = by_width(d->width, 32);
     count_layers(s, &d->prop_layers, "track.dec.layers.#.norm1.weight");
     vote(s, &d->mux_slots, SIDE("track.absent", 0), SIDE("track.slot_valid", 0), SIDE("track.slot_invalid", 0));
-    vote(s, &tokens, SIDE("track.dec.mask_tokens", 0), SIDE("track.dec.mask_tokens", 0), SIDE("track.dec.mask_tokens", 0));
-    vote(s, &d->mux_candidates, SIDE("track.dec.iou.2.weight", 0), SIDE("track.dec.iou.2.bias", 0), SIDE("track.dec.iou.2.bias", 0));
+    vote_numbers(&d->mux_candidates, d->mux_slots ? read_side(s, SIDE("track.dec.mask_tokens", 0)) / d->mux_slots : 0,
+                 read_side(s, SIDE("track.dec.iou.2.weight", 0)), read_side(s, SIDE("track.dec.iou.2.bias", 0)));
     vote(s, &d->prop_mlp, SIDE("track.dec.layers.#.ffn1.weight", 0), SIDE("track.dec.layers.#.ffn1.bias", 0), SIDE("track.dec.layers.#.ffn2.weight", 1));
     vote(s, &d->prop_iou_hidden, SIDE("track.dec.iou.0.weight", 0), SIDE("track.dec.iou.0.bias", 0), SIDE("track.dec.iou.1.weight", 0));
-    read_rate(s, &d->prop_downsample, d->width, "track.dec.final.q.weight", "track.dec.final.q.bias");
+    read_rate(s, &d->prop_downsample, d->width, "track.dec.final.q.weight", "track.dec.final.k.weight", "track.dec.final.v.bias");
     vote(s, &d->mem_down_width, SIDE("track.down.0.weight", 0), SIDE("track.down.0.bias", 0), SIDE("track.down_norm.0.weight", 0));
 }
 
@@ -252,7 +254,7 @@ typedef struct limit {
     uint32_t value, least, most;
 } limit;
 
-static st_status check_limits(const st_dims *d, st_error *err)
+st_status st_dims_check_limits(const st_dims *d, st_error *err)
 {
     const limit limits[] = {
         { "picture side", d->image_size, 1, 16384 }, { "patch side", d->patch, 1, 256 }, { "ViT width", d->vit_width, 4, 65536 },
@@ -293,8 +295,6 @@ typedef struct divisor {
 
 st_status st_dims_finish(st_dims *d, st_error *err)
 {
-    st_status status = check_limits(d, err);
-    if (status != ST_OK) return status;
     const divisor divisors[] = {
         { "picture side", d->image_size, "the patch side", d->patch }, { "ViT width", d->vit_width, "its heads", d->vit_heads },
         { "ViT width", d->vit_width, "4", 4 }, { "text width", d->text_width, "its heads", d->text_heads },

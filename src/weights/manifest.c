@@ -1,5 +1,5 @@
-/* manifest.c: lays the table over a catalogue. All rows are looked at before anything is said, so that the message can name the most telling fault: a wrong
- * shape before a missing tensor, a missing tensor together with the stranger that may be its new name. */
+/* manifest.c: lays the table over a catalogue. All rows are looked at before anything is said, so that the message can name the most telling fault: a missing tensor
+ * together with the stranger that may be its new name, before a wrong shape, which may only follow from a size that the missing tensor would have told. */
 #include "weights/manifest.h"
 
 #include <stdio.h>
@@ -50,10 +50,11 @@ bool st_sizes_from_dims(uint64_t s[ST_N_SIZES], const st_dims *d)
     return true;
 }
 
-/* What went wrong so far, worst first. */
+/* What went wrong so far. */
 typedef struct faults {
     char shape[512];                         /* first tensor of a wrong shape or type: the whole sentence */
     char missing[ST_MAX_PUBLISHED_NAME + 64]; /* first missing tensor with its shape */
+    char last[ST_MAX_PUBLISHED_NAME];         /* missing tensor that was counted last: several rows may share it */
     size_t n_missing;
     const char *missing_part; /* NULL when it is the detector's */
 } faults;
@@ -111,6 +112,8 @@ static void note_shape(binder *b, const st_entry *e, const uint64_t shape[4], ui
 static void note_missing(binder *b, const st_row *row, const char *name, const uint64_t shape[4], uint32_t rank)
 {
     char text[ST_SHAPE_TEXT];
+    if (strcmp(b->faults.last, name) == 0) return;
+    memcpy(b->faults.last, name, strlen(name) + 1);
     if (b->faults.n_missing++) return;
     snprintf(b->faults.missing, sizeof b->faults.missing, "\"%s\" (expected %s)", name, st_shape_text(text, shape, rank));
     b->faults.missing_part = st_row_part(row) < ST_N_PICTURE_PARTS ? NULL : st_part_name(st_row_part(row));
@@ -149,7 +152,8 @@ static void bind_one(binder *b, const st_row *row, uint32_t index)
     st_entry *e = st_catalog_find(b->cat, name);
     const bool wanted = st_row_need(row) == ST_NEED_PART && b->out->has[st_row_part(row)];
     if (!e) {
-        if (wanted) note_missing(b, row, name, shape, rank);
+        const unsigned piece = row->piece == ST_ROW_BY_INDEX ? index : row->piece;
+        if (wanted && (piece == 0 || pieces_of(b, row) == 0)) note_missing(b, row, name, shape, rank); /* not again for its other pieces */
         return;
     }
     e->used = true;
@@ -190,16 +194,17 @@ static int by_name(const void *a, const void *b)
 static st_status report(const binder *b, const st_entry *unknown, size_t n_unknown, st_error *err)
 {
     const faults *f = &b->faults;
-    const char *family = f->n_missing || n_unknown ? st_family_guess(b->cat) : NULL;
+    const char *family = f->n_missing || n_unknown ? st_family_guess(b->cat, true) : NULL;
     char more[64] = "", stranger[ST_MAX_TENSOR_NAME + 64] = "", model[96] = "";
     if (f->n_missing > 1) snprintf(more, sizeof more, " and %zu more", f->n_missing - 1);
     if (unknown) snprintf(stranger, sizeof stranger, "; the file has \"%.128s\", which is unknown", unknown->name);
     if (family) snprintf(model, sizeof model, "; this looks like %s", family);
-    if (f->shape[0]) return st_fail(err, ST_ERR_FORMAT, "%s%s", f->shape, model);
+    const char *is = f->n_missing > 1 ? "are" : "is";
     if (f->n_missing && f->missing_part)
-        return st_fail(err, ST_ERR_FORMAT, "tensor %s%s of the %s is missing, though other tensors of it are there%s%s", f->missing, more, f->missing_part,
+        return st_fail(err, ST_ERR_FORMAT, "tensor %s%s of the %s %s missing, though other tensors of it are there%s%s", f->missing, more, f->missing_part, is,
                        stranger, model);
-    if (f->n_missing) return st_fail(err, ST_ERR_FORMAT, "tensor %s%s is missing%s%s", f->missing, more, stranger, model);
+    if (f->n_missing) return st_fail(err, ST_ERR_FORMAT, "tensor %s%s %s missing%s%s", f->missing, more, is, stranger, model);
+    if (f->shape[0]) return st_fail(err, ST_ERR_FORMAT, "%s%s", f->shape, model);
     if (n_unknown > 1) snprintf(more, sizeof more, " (and %zu more)", n_unknown - 1);
     char text[ST_SHAPE_TEXT];
     return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" of shape %s is unknown%s%s", unknown->name, st_shape_text(text, unknown->shape, unknown->rank), more, model);

@@ -86,8 +86,8 @@ typedef struct st_naming {
 
 /* Finds the naming by keys that only this model has; ST_ERR_UNSUPPORTED names another model where its keys show it. */
 ST_MUSTCHECK st_status st_naming_find(st_naming *out, const st_catalog *cat, st_error *err);
-/* Another model of the family that the keys show, or NULL. */
-const char *st_family_guess(const st_catalog *cat);
+/* Another model of the family that the keys show, or NULL. `near`: only models that share most names with SAM 3. */
+const char *st_family_guess(const st_catalog *cat, bool near);
 
 #define ST_MAX_PUBLISHED_NAME 192
 /* The published name of a row (layer `index`), or false when the layout does not have it. */
@@ -130,7 +130,9 @@ ST_MUSTCHECK st_status st_dims_from_shapes(st_dims *d, const st_catalog *cat, co
 ST_MUSTCHECK st_status st_dims_apply_config(st_dims *d, const char *path, bool complete, st_error *err);
 /* What only the presence of tensors tells, and what follows from the layout. */
 void st_dims_observe(st_dims *d, const st_catalog *cat, const st_naming *naming);
-/* Derived sizes, limits and divisibility. */
+/* Every size within what Stencil can hold. To be asked before the manifest, which makes a list as long as these say. */
+ST_MUSTCHECK st_status st_dims_check_limits(const st_dims *d, st_error *err);
+/* Divisibility and derived sizes. To be asked after the manifest, which names a misshapen tensor better. */
 ST_MUSTCHECK st_status st_dims_finish(st_dims *d, st_error *err);
 
 #endif

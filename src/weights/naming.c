@@ -89,7 +89,7 @@ st_status st_naming_find(st_naming *out, const st_catalog *cat, st_error *err)
         wrapper = outer[i];
     }
     if (best < 3) {
-        const char *family = st_family_guess(cat);
+        const char *family = st_family_guess(cat, false);
         if (family) return st_fail(err, ST_ERR_UNSUPPORTED, "these are weights of %s, expected SAM 3 or SAM 3.1", family);
         return st_fail(err, ST_ERR_UNSUPPORTED, "none of SAM 3's tensors are in this file of %zu tensors%s%s%s", cat->n, cat->n ? " (the first is \"" : "",
                        cat->n ? cat->entries[0].name : "", cat->n ? "\")" : "");

@@ -159,7 +159,7 @@ static st_status find_dims(st_weights *w, const st_log *log, st_error *err)
     if (status == ST_OK && c->side) status = st_dims_apply_config(&w->dims, c->side, false, err);
     if (status != ST_OK) return status;
     st_dims_observe(&w->dims, &c->catalog, &w->naming);
-    return st_dims_finish(&w->dims, err);
+    return st_dims_check_limits(&w->dims, err);
 }
 
 static st_status find_capabilities(st_weights *w, st_error *err)
@@ -180,6 +180,7 @@ static st_status open_checkpoint(st_weights *w, const st_log *log, st_error *err
     st_status status = st_naming_find(&w->naming, cat, err);
     if (status == ST_OK) status = find_dims(w, log, err);
     if (status == ST_OK) status = st_manifest_bind(&w->binding, cat, &w->naming, &w->dims, err);
+    if (status == ST_OK) status = st_dims_finish(&w->dims, err);
     if (status == ST_OK) status = find_capabilities(w, err);
     if (status != ST_OK) return status;
     w->values = st_calloc(w->binding.n + 1, sizeof *w->values);
