@@ -12,8 +12,9 @@
 extern "C" {
 #endif
 
-/* How pixels that are not 8-bit colour became 8-bit colour. By the full range: integers keep their high byte (for 16-bit data that was made
- * from 8 bits this is division by 257; it is what Pillow does), floats map 0..1 to 0..255. docs/preprocessing.md has the exact rules. */
+/* How pixels that are not 8-bit colour became 8-bit colour. By the full range: integers keep their high byte (for
+ * 16-bit data that was made from 8 bits this is division by 257; it is what Pillow does), floats map 0..1 to 0..255.
+ * docs/preprocessing.md has the exact rules. */
 typedef enum st_stretch {
     ST_STRETCH_AUTO = 0,   /* gray above 8 bits, and floats, whose range says "sensor": percentiles; all else by the full range */
     ST_STRETCH_NEVER = 1,  /* always by the type's full range */
@@ -34,14 +35,15 @@ typedef struct st_bitmap_options {
 typedef struct st_bitmap {
     uint32_t width, height; /* as shown */
     uint8_t *rgb;           /* [height][width][3], rows without padding */
-    int orientation;        /* the EXIF orientation that was applied: 1..8, 1 = none (HEIF: always 1, libheif turns the picture) */
+    int orientation;        /* the EXIF orientation that was applied: 1..8, 1 = none (HEIF: always 1, libheif turns it) */
     char format[8];         /* "jpeg", "png", "webp", "tiff", "heif" */
     int bits;               /* bits per sample in the file: 1..64 */
     int bands;              /* samples per pixel in the file */
     int stretched;          /* 1 when percentiles were used */
     float low, high;        /* the sample values that became 0 and 255 */
     int is_float;           /* 1: the file's samples are floating point */
-    int damaged;            /* 1: the decoder met broken data and drew over it, as Pillow does (JPEG only; a truncated file is an error) */
+    int damaged;            /* 1: the decoder met broken data and drew over it, as Pillow does (JPEG only; a file that
+                             * ends early is an error) */
 } st_bitmap;
 
 /* Reads a picture file (first page or frame). On failure *out is zeroed and err names file and reason. opts may be NULL. */
@@ -54,8 +56,8 @@ ST_API void st_bitmap_free(st_bitmap *bitmap); /* frees rgb and zeroes; NULL is 
 /* 1 when this build reads `format` ("heif", ...). */
 ST_API int st_bitmap_can_read(const char *format);
 
-/* Draws one instance over a bitmap in place: tinted inside, a crisp outline, an optional label near the box's top left. Everything is clipped
- * to the bitmap; a mask of another size is not drawn; nothing is allocated. */
+/* Draws one instance over a bitmap in place: tinted inside, a crisp outline, an optional label near the box's top left.
+ * Everything is clipped to the bitmap; a mask of another size is not drawn; nothing is allocated. */
 typedef struct st_draw_style {
     uint8_t rgb[3];     /* colour */
     float fill;         /* 0..1 opacity inside the mask */

@@ -1,5 +1,5 @@
-/* picture_decode.c: the way from a file to an upright 8-bit RGB picture. The format is decided by the first bytes, never by the name. Caps are
- * checked on the header, before memory for pixels is taken.
+/* picture_decode.c: the way from a file to an upright 8-bit RGB picture. The format is decided by the first bytes,
+ * never by the name. Caps are checked on the header, before memory for pixels is taken.
  */
 #include <stddef.h>
 #include <string.h>
@@ -78,8 +78,9 @@ st_status st_pic_check_size(st_pic *pic, const st_pic_input *in, uint64_t width,
         return st_fail(err, ST_ERR_FORMAT, "%s: picture is %llu x %llu pixels, expected at least 1 x 1", in->name,
                        (unsigned long long)width, (unsigned long long)height);
     if (width > UINT32_MAX || height > UINT32_MAX || width * height > in->max_pixels)
-        return st_fail(err, ST_ERR_LIMIT, "%s: picture is %llu x %llu pixels, more than the limit of %llu pixels", in->name,
-                       (unsigned long long)width, (unsigned long long)height, (unsigned long long)in->max_pixels);
+        return st_fail(err, ST_ERR_LIMIT, "%s: picture is %llu x %llu pixels, more than the limit of %llu pixels",
+                       in->name, (unsigned long long)width, (unsigned long long)height,
+                       (unsigned long long)in->max_pixels);
     pic->width = (uint32_t)width;
     pic->height = (uint32_t)height;
     return ST_OK;
@@ -89,11 +90,12 @@ st_status st_pic_alloc(st_pic *pic, const st_pic_input *in, size_t n_bytes, st_e
 {
     size_t n_pixels, total;
     if (!st_mul_size(&n_pixels, pic->width, pic->height) || !st_mul_size(&total, n_pixels, n_bytes))
-        return st_fail(err, ST_ERR_LIMIT, "%s: %u x %u pixels of %zu bytes do not fit into memory", in->name, pic->width, pic->height,
-                       n_bytes);
+        return st_fail(err, ST_ERR_LIMIT, "%s: %u x %u pixels of %zu bytes do not fit into memory", in->name,
+                       pic->width, pic->height, n_bytes);
     pic->samples = st_calloc(n_pixels, n_bytes);
     if (!pic->samples)
-        return st_fail(err, ST_ERR_NOMEM, "%s: no memory for %u x %u pixels of %zu bytes", in->name, pic->width, pic->height, n_bytes);
+        return st_fail(err, ST_ERR_NOMEM, "%s: no memory for %u x %u pixels of %zu bytes", in->name, pic->width,
+                       pic->height, n_bytes);
     return ST_OK;
 }
 
@@ -109,13 +111,16 @@ static st_status check_options(st_bitmap_options *out, const st_bitmap_options *
     *out = (st_bitmap_options)ST_BITMAP_OPTIONS_INIT;
     if (!opts) return ST_OK;
     if (opts->struct_size < offsetof(st_bitmap_options, max_bytes))
-        return st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_options: struct_size is %zu, expected %zu (use ST_BITMAP_OPTIONS_INIT)",
+        return st_fail(err, ST_ERR_INVALID_ARG,
+                       "st_bitmap_options: struct_size is %zu, expected %zu (use ST_BITMAP_OPTIONS_INIT)",
                        opts->struct_size, sizeof *opts);
     memcpy(out, opts, opts->struct_size < sizeof *out ? opts->struct_size : sizeof *out);
     if ((int)out->stretch < ST_STRETCH_AUTO || (int)out->stretch > ST_STRETCH_ALWAYS)
-        return st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_options: stretch is %d, expected 0, 1 or 2", (int)out->stretch);
+        return st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_options: stretch is %d, expected 0, 1 or 2",
+                       (int)out->stretch);
     if (!(out->low_percent >= 0 && out->low_percent < out->high_percent && out->high_percent <= 100))
-        return st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_options: percentiles are %g and %g, expected 0 <= low < high <= 100",
+        return st_fail(err, ST_ERR_INVALID_ARG,
+                       "st_bitmap_options: percentiles are %g and %g, expected 0 <= low < high <= 100",
                        (double)out->low_percent, (double)out->high_percent);
     return ST_OK;
 }
@@ -123,24 +128,29 @@ static st_status check_options(st_bitmap_options *out, const st_bitmap_options *
 static st_status check_bytes(uint64_t n, const char *name, const st_bitmap_options *opts, st_error *err)
 {
     if (n > opts->max_bytes)
-        return st_fail(err, ST_ERR_LIMIT, "%s: file has %llu bytes, more than the limit of %llu", name, (unsigned long long)n,
-                       (unsigned long long)opts->max_bytes);
+        return st_fail(err, ST_ERR_LIMIT, "%s: file has %llu bytes, more than the limit of %llu", name,
+                       (unsigned long long)n, (unsigned long long)opts->max_bytes);
     return ST_OK;
 }
 
 static st_status fail_unknown(const uint8_t *b, size_t n, const char *name, const signature *s, st_error *err)
 {
     if (s && strcmp(s->format, "heif") == 0)
-        return st_fail(err, ST_ERR_UNSUPPORTED, "%s: is HEIF or AVIF, which this build does not read (it was built without libheif)", name);
+        return st_fail(err, ST_ERR_UNSUPPORTED,
+                       "%s: is HEIF or AVIF, which this build does not read (it was built without libheif)", name);
     if (s)
-        return st_fail(err, ST_ERR_UNSUPPORTED, "%s: is %s, which is not supported; expected %s or HEIF", name, s->format, READABLE);
+        return st_fail(err, ST_ERR_UNSUPPORTED, "%s: is %s, which is not supported; expected %s or HEIF", name,
+                       s->format, READABLE);
     if (n == 0) return st_fail(err, ST_ERR_FORMAT, "%s: file is empty, expected a picture", name);
     const uint8_t c[4] = { b[0], n > 1 ? b[1] : 0, n > 2 ? b[2] : 0, n > 3 ? b[3] : 0 };
-    return st_fail(err, ST_ERR_FORMAT, "%s: not a picture: expected %s or HEIF, got a file of %zu bytes that begins with %02x %02x %02x %02x",
-                   name, READABLE, n, c[0], c[1], c[2], c[3]);
+    return st_fail(
+        err, ST_ERR_FORMAT,
+        "%s: not a picture: expected %s or HEIF, got a file of %zu bytes that begins with %02x %02x %02x %02x", name,
+        READABLE, n, c[0], c[1], c[2], c[3]);
 }
 
-static st_status decode(st_bitmap *out, const uint8_t *bytes, size_t n, const char *name, const st_bitmap_options *opts, st_error *err)
+static st_status decode(st_bitmap *out, const uint8_t *bytes, size_t n, const char *name, const st_bitmap_options *opts,
+                        st_error *err)
 {
     st_pic pic = { 0 };
     const st_pic_input in = { bytes, n, name, opts->max_pixels, opts->stretch == ST_STRETCH_ALWAYS };
@@ -163,13 +173,14 @@ done:
     return status;
 }
 
-st_status st_bitmap_decode(st_bitmap *out, const void *bytes, size_t n_bytes, const char *name, const st_bitmap_options *opts,
-                           st_error *err)
+st_status st_bitmap_decode(st_bitmap *out, const void *bytes, size_t n_bytes, const char *name,
+                           const st_bitmap_options *opts, st_error *err)
 {
     st_bitmap_options o;
     memset(out, 0, sizeof *out);
     st_status status = check_options(&o, opts, err);
-    if (status == ST_OK && n_bytes && !bytes) status = st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_decode: bytes is NULL");
+    if (status == ST_OK && n_bytes && !bytes)
+        status = st_fail(err, ST_ERR_INVALID_ARG, "st_bitmap_decode: bytes is NULL");
     name = name ? name : "(memory)";
     if (status == ST_OK) status = check_bytes(n_bytes, name, &o, err);
     return status == ST_OK ? decode(out, bytes, n_bytes, name, &o, err) : status;

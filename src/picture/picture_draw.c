@@ -1,8 +1,8 @@
 /* picture_draw.c: overlays. Works on the mask's run lengths; there is never a dense mask.
  *
- * The outline lies inside the mask: a pixel belongs to it when the disc of the outline's radius around it touches a pixel outside the mask or the
- * picture's edge. Per column the runs give each pixel's vertical distance to the outside; a window of 2*radius+1 columns of those,
- * in bands of BAND rows so that it fits on the stack, decides it exactly.
+ * The outline lies inside the mask: a pixel belongs to it when the disc of the outline's radius around it touches a
+ * pixel outside the mask or the picture's edge. Per column the runs give each pixel's vertical distance to the outside;
+ * a window of 2*radius+1 columns of those, in bands of BAND rows so that it fits on the stack, decides it exactly.
  */
 #include <math.h>
 #include <string.h>
@@ -24,10 +24,14 @@ static unsigned to_alpha(float opacity)
     return opacity >= 1 ? 256 : (unsigned)(opacity * 256 + 0.5f);
 }
 
-static uint8_t *pixel(st_bitmap *b, uint32_t x, uint32_t y) { return b->rgb + ((size_t)y * b->width + x) * 3; }
+static uint8_t *pixel(st_bitmap *b, uint32_t x, uint32_t y)
+{
+    return b->rgb + ((size_t)y * b->width + x) * 3;
+}
 
 /* Half-open, already clipped. */
-static void fill_rect(st_bitmap *b, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, const uint8_t rgb[3], unsigned alpha)
+static void fill_rect(st_bitmap *b, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, const uint8_t rgb[3],
+                      unsigned alpha)
 {
     for (uint32_t y = y0; y < y1; y++)
         for (uint32_t x = x0; x < x1; x++) blend(pixel(b, x, y), rgb, alpha);
@@ -82,14 +86,17 @@ static void draw_fill(st_bitmap *b, const st_rle *mask, const st_draw_style *sty
 
 /* The columns around the one being decided; column x lies in slot x % (2r+1). */
 typedef struct window {
-    uint32_t r;                  /* outline width */
-    uint32_t y0, n;              /* the band of rows */
-    uint8_t reach[MAX_OUTLINE + 1];                /* at horizontal distance d the disc reaches this far up and down */
-    uint8_t depth[2 * MAX_OUTLINE + 1][BAND];      /* vertical steps to the outside, 0 = outside, capped at r+1 */
-    uint32_t n_deep[BAND];       /* columns in a row, up to the newest, where the row is deeper than r: 2r+1 of them need no look */
+    uint32_t r;                               /* outline width */
+    uint32_t y0, n;                           /* the band of rows */
+    uint8_t reach[MAX_OUTLINE + 1];           /* at horizontal distance d the disc reaches this far up and down */
+    uint8_t depth[2 * MAX_OUTLINE + 1][BAND]; /* vertical steps to the outside, 0 = outside, capped at r+1 */
+    uint32_t n_deep[BAND]; /* consecutive columns, up to the newest, where the row is deeper than r */
 } window;
 
-static uint8_t *column(window *w, uint32_t x) { return w->depth[x % (2 * w->r + 1)]; }
+static uint8_t *column(window *w, uint32_t x)
+{
+    return w->depth[x % (2 * w->r + 1)];
+}
 
 static void add_segment(window *w, uint32_t x, uint32_t y0, uint32_t y1)
 {
@@ -120,11 +127,13 @@ static void draw_column(st_bitmap *b, window *w, uint32_t x, const uint8_t rgb[3
 {
     const uint8_t *depth = column(w, x);
     for (uint32_t i = 0; i < w->n; i++)
-        if (depth[i] && w->n_deep[i] <= 2 * w->r && on_outline(w, x, i, b->width)) memcpy(pixel(b, x, w->y0 + i), rgb, 3);
+        if (depth[i] && w->n_deep[i] <= 2 * w->r && on_outline(w, x, i, b->width))
+            memcpy(pixel(b, x, w->y0 + i), rgb, 3);
 }
 
 /* One band: columns enter the window in order; a column is decided once the r columns after it are known. */
-static void draw_band(st_bitmap *b, const st_rle *mask, window *w, uint32_t x_first, uint32_t x_last, const uint8_t rgb[3])
+static void draw_band(st_bitmap *b, const st_rle *mask, window *w, uint32_t x_first, uint32_t x_last,
+                      const uint8_t rgb[3])
 {
     walk runs = { .mask = mask };
     uint32_t x, y0, y1;
@@ -220,8 +229,9 @@ static float glyph_at(const uint8_t *glyph, int x, int y)
     return (float)(glyph[y] >> (ST_FONT_WIDTH - 1 - x) & 1);
 }
 
-/* How much of output pixel (x, y) the glyph enlarged `scale` times covers, 0..256: the 5 x 7 field is interpolated and cut at one half, which rounds the
- * corners of large letters and joins diagonals; at scale 1 it is the bitmap itself. */
+/* How much of output pixel (x, y) the glyph enlarged `scale` times covers, 0..256: the 5 x 7 field is interpolated and
+ * cut at one half, which rounds the corners of large letters and joins diagonals; at scale 1 it is the bitmap itself.
+ */
 static unsigned coverage(const uint8_t *glyph, uint32_t x, uint32_t y, uint32_t scale)
 {
     const float u = ((float)x + 0.5f) / (float)scale - 0.5f, v = ((float)y + 0.5f) / (float)scale - 0.5f;
@@ -245,8 +255,8 @@ static void draw_glyph(st_bitmap *b, char c, uint32_t x0, uint32_t y0, uint32_t 
         }
 }
 
-/* A plate in the instance's colour, above the corner where there is room, else below it, moved in from the right edge; a text that is wider than the
- * picture ends in "..". */
+/* A plate in the instance's colour, above the corner where there is room, else below it, moved in from the right edge;
+ * a text that is wider than the picture ends in "..". */
 static void draw_label(st_bitmap *b, const char *text, uint32_t left, uint32_t top, const uint8_t rgb[3])
 {
     static const uint8_t black[3] = { 0, 0, 0 }, white[3] = { 255, 255, 255 };
@@ -281,20 +291,25 @@ void st_draw_instance(st_bitmap *bitmap, const st_rle *mask, const st_draw_style
     }
     if (style->box) draw_box(bitmap, style->box, style->rgb);
     if (!style->label) return;
-    if (style->box) draw_label(bitmap, style->label, clip(style->box[0], bitmap->width), clip(style->box[1], bitmap->height), style->rgb);
+    if (style->box)
+        draw_label(bitmap, style->label, clip(style->box[0], bitmap->width), clip(style->box[1], bitmap->height),
+                   style->rgb);
     else if (drawn) draw_label(bitmap, style->label, box.x0, box.y0, style->rgb);
 }
 
 /* ------------------------------------------------------------------ palette */
 
-/* Found by a greedy search: each colour far, in OKLab, from those before it and farthest from the last three (also around
- * the end of the table), for normal sight and the three common kinds of colour blindness; none too dark to be seen as a line on a
- * dark picture. tests/unit/picture_draw_test.c measures the distances. */
+/* Found by a greedy search: each colour far, in OKLab, from those before it and farthest from the last three (also
+ * around the end of the table), for normal sight and the three common kinds of colour blindness; none too dark to be
+ * seen as a line on a dark picture. tests/unit/picture_draw_test.c measures the distances. */
 static const uint8_t palette[24][3] = {
-    { 255, 128, 0 },   { 102, 64, 255 },  { 25, 209, 255 }, { 235, 235, 129 }, { 184, 51, 18 },   { 134, 101, 184 },
-    { 73, 184, 140 },  { 140, 255, 221 }, { 209, 209, 21 }, { 209, 102, 255 }, { 235, 0, 94 },    { 167, 0, 209 },
-    { 255, 186, 140 }, { 73, 151, 184 },  { 209, 105, 0 },  { 186, 255, 25 },  { 167, 184, 101 }, { 255, 140, 209 },
-    { 184, 73, 140 },  { 164, 94, 235 },  { 129, 235, 182 }, { 52, 193, 209 }, { 184, 18, 151 },  { 184, 101, 126 },
+    { 255, 128, 0 },   { 102, 64, 255 },  { 25, 209, 255 },  { 235, 235, 129 }, { 184, 51, 18 },   { 134, 101, 184 },
+    { 73, 184, 140 },  { 140, 255, 221 }, { 209, 209, 21 },  { 209, 102, 255 }, { 235, 0, 94 },    { 167, 0, 209 },
+    { 255, 186, 140 }, { 73, 151, 184 },  { 209, 105, 0 },   { 186, 255, 25 },  { 167, 184, 101 }, { 255, 140, 209 },
+    { 184, 73, 140 },  { 164, 94, 235 },  { 129, 235, 182 }, { 52, 193, 209 },  { 184, 18, 151 },  { 184, 101, 126 },
 };
 
-void st_draw_colour(size_t i, uint8_t rgb[3]) { memcpy(rgb, palette[i % 24], 3); }
+void st_draw_colour(size_t i, uint8_t rgb[3])
+{
+    memcpy(rgb, palette[i % 24], 3);
+}

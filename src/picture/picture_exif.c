@@ -1,5 +1,5 @@
-/* picture_exif.c: which way is up. EXIF through libexif, told not to "repair" anything; XMP by looking for one attribute, as Pillow does
- * (PIL/Image.py, getexif). A broken block never stops a picture: it means "upright".
+/* picture_exif.c: which way is up. EXIF through libexif, told not to "repair" anything; XMP by looking for one
+ * attribute, as Pillow does (PIL/Image.py, getexif). A broken block never stops a picture: it means "upright".
  */
 #include <libexif/exif-data.h>
 #include <string.h>
@@ -60,8 +60,8 @@ static int from_xmp(const uint8_t *xmp, size_t n)
     return -1;
 }
 
-st_status st_exif_orientation(int *orientation, const uint8_t *exif, size_t n_exif, const uint8_t *xmp, size_t n_xmp, const char *name,
-                              st_error *err)
+st_status st_exif_orientation(int *orientation, const uint8_t *exif, size_t n_exif, const uint8_t *xmp, size_t n_xmp,
+                              const char *name, st_error *err)
 {
     int value = -1;
     *orientation = 1;

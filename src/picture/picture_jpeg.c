@@ -1,7 +1,9 @@
-/* picture_jpeg.c: JPEG in, through libjpeg-turbo with the settings Pillow leaves alone (slow integer IDCT, smooth upsampling), so that pixels are
- * equal to Pillow's bit for bit. CMYK is always taken as Adobe writes it, inverted, as Pillow does (PIL/JpegImagePlugin.py).
+/* picture_jpeg.c: JPEG in, through libjpeg-turbo with the settings Pillow leaves alone (slow integer IDCT, smooth
+ * upsampling), so that pixels are equal to Pillow's bit for bit. CMYK is always taken as Adobe writes it, inverted, as
+ * Pillow does (PIL/JpegImagePlugin.py).
  *
- * All state lives in one struct outside the function that calls setjmp, so that nothing is lost or leaked when the library jumps.
+ * All state lives in one struct outside the function that calls setjmp, so that nothing is lost or leaked when the
+ * library jumps.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -32,7 +34,10 @@ typedef struct reader {
     size_t n_xmp;
 } reader;
 
-static reader *reader_of(j_common_ptr jpeg) { return (reader *)(void *)jpeg->err; }
+static reader *reader_of(j_common_ptr jpeg)
+{
+    return (reader *)(void *)jpeg->err;
+}
 
 static void give_up(j_common_ptr jpeg)
 {
@@ -46,8 +51,8 @@ static void on_error(j_common_ptr jpeg)
     reader *r = reader_of(jpeg);
     if (jpeg->err->msg_code == JERR_IMAGE_TOO_BIG) {
         r->status = ST_ERR_LIMIT;
-        snprintf(r->reason, sizeof r->reason, "picture is %u x %u pixels, more than libjpeg's limit of %u a side", r->jpeg.image_width,
-                 r->jpeg.image_height, (unsigned)JPEG_MAX_DIMENSION);
+        snprintf(r->reason, sizeof r->reason, "picture is %u x %u pixels, more than libjpeg's limit of %u a side",
+                 r->jpeg.image_width, r->jpeg.image_height, (unsigned)JPEG_MAX_DIMENSION);
         longjmp(r->jump, 1);
     }
     switch (jpeg->err->msg_code) {
@@ -64,7 +69,8 @@ static void on_error(j_common_ptr jpeg)
     give_up(jpeg);
 }
 
-/* level -1 is a warning about broken data; above are traces. A file that ends early is an error, the rest is drawn over and noted. */
+/* level -1 is a warning about broken data; above are traces. A file that ends early is an error, the rest is drawn over
+ * and noted. */
 static void on_message(j_common_ptr jpeg, int level)
 {
     reader *r = reader_of(jpeg);
@@ -84,7 +90,10 @@ static void on_message(j_common_ptr jpeg, int level)
     }
 }
 
-static void on_output(j_common_ptr jpeg) { (void)jpeg; }
+static void on_output(j_common_ptr jpeg)
+{
+    (void)jpeg;
+}
 
 static void on_progress(j_common_ptr jpeg)
 {
@@ -135,8 +144,10 @@ static st_status read_header(reader *r, st_error *err)
     pic->bands = c;
     pic->full_high = 255;
     j->out_color_space = c == 1 ? JCS_GRAYSCALE : c == 3 ? JCS_RGB : JCS_CMYK;
-    /* A progressive picture holds two bytes of coefficients per sample, padded to whole blocks of up to 4 x 4 samples' difference. */
-    const uint64_t cap = ((uint64_t)j->image_width + 64) * ((uint64_t)j->image_height + 64) * 2 * (uint64_t)c + (64u << 20);
+    /* A progressive picture holds two bytes of coefficients per sample, padded to whole blocks of up to 4 x 4 samples'
+     * difference. */
+    const uint64_t cap =
+        ((uint64_t)j->image_width + 64) * ((uint64_t)j->image_height + 64) * 2 * (uint64_t)c + (64u << 20);
     j->mem->max_memory_to_use = cap > INT64_MAX ? INT64_MAX : (long)cap;
     status = join_metadata(r, err);
     if (status != ST_OK) return status;
@@ -184,8 +195,8 @@ static st_status decode(reader *r, st_error *err)
     /* Reads all of a progressive file: the pixels' own memory is taken after it. */
     jpeg_start_decompress(j);
     if (j->output_width != r->pic->width || j->output_height != r->pic->height)
-        return st_fail(err, ST_ERR_INTERNAL, "%s: JPEG decoder gives %u x %u pixels, expected %u x %u", r->in->name, j->output_width,
-                       j->output_height, r->pic->width, r->pic->height);
+        return st_fail(err, ST_ERR_INTERNAL, "%s: JPEG decoder gives %u x %u pixels, expected %u x %u", r->in->name,
+                       j->output_width, j->output_height, r->pic->width, r->pic->height);
     status = st_pic_alloc(r->pic, r->in, 3, err);
     if (status != ST_OK) return status;
     if (j->out_color_space == JCS_CMYK && !(r->row = st_malloc((size_t)r->pic->width * 4)))

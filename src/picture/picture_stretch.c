@@ -1,7 +1,8 @@
 /* picture_stretch.c: samples of more than 8 bits to 8 bits, as docs/preprocessing.md defines it.
  *
- * Percentiles are exact order statistics found by counting: 65,536 buckets, twice for floats, so one hot pixel at 1e30 costs nothing of the
- * resolution. Samples that are NaN or infinite are not counted. All bands share one range, so that colours keep their hue.
+ * Percentiles are exact order statistics found by counting: 65,536 buckets, twice for floats, so one hot pixel at 1e30
+ * costs nothing of the resolution. Samples that are NaN or infinite are not counted. All bands share one range, so that
+ * colours keep their hue.
  */
 #include <math.h>
 #include <string.h>
@@ -14,13 +15,16 @@
 
 /* What is known about the samples. */
 typedef struct range {
-    uint64_t n;                /* counted samples */
-    float min, max;            /* of them */
-    float low, high;           /* the percentiles */
-    bool from_8_bits;          /* every 16-bit sample is 257 times a byte */
+    uint64_t n;       /* counted samples */
+    float min, max;   /* of them */
+    float low, high;  /* the percentiles */
+    bool from_8_bits; /* every 16-bit sample is 257 times a byte */
 } range;
 
-static uint64_t low_rank(uint64_t n, const st_bitmap_options *o) { return (uint64_t)floor((double)o->low_percent / 100 * (double)(n - 1)); }
+static uint64_t low_rank(uint64_t n, const st_bitmap_options *o)
+{
+    return (uint64_t)floor((double)o->low_percent / 100 * (double)(n - 1));
+}
 static uint64_t high_rank(uint64_t n, const st_bitmap_options *o)
 {
     const uint64_t rank = (uint64_t)ceil((double)o->high_percent / 100 * (double)(n - 1));
@@ -110,15 +114,17 @@ static void measure_f32(range *r, uint64_t *count, const float *v, size_t n, con
     }
     if (!r->n) return;
     uint64_t rank_low = low_rank(r->n, o), rank_high = high_rank(r->n, o);
-    const uint32_t high_half_of_low = bucket_of_rank(count, &rank_low), high_half_of_high = bucket_of_rank(count, &rank_high);
+    const uint32_t high_half_of_low = bucket_of_rank(count, &rank_low),
+                   high_half_of_high = bucket_of_rank(count, &rank_high);
     r->low = find_in_bucket(count, v, n, high_half_of_low, rank_low);
     r->high = find_in_bucket(count, v, n, high_half_of_high, rank_high);
 }
 
 /* ------------------------------------------------------------------ the rule */
 
-/* The range of a sensor: what the percentiles enclose is less than half of what the type can hold, or samples lie outside the range that a
- * float picture has by convention. 8-bit pictures kept in 16-bit files, and colour integers, are photographs. */
+/* The range of a sensor: what the percentiles enclose is less than half of what the type can hold, or samples lie
+ * outside the range that a float picture has by convention. 8-bit pictures kept in 16-bit files, and colour integers,
+ * are photographs. */
 static bool looks_like_sensor(const st_pic *pic, const range *r)
 {
     const double full = (double)pic->full_high - (double)pic->full_low;
@@ -163,7 +169,8 @@ static void put(uint8_t *rgb, size_t i, int channels, uint8_t v)
     else rgb[i] = v;
 }
 
-static st_status wide_to_rgb(st_bitmap *out, const st_pic *pic, size_t n, uint8_t *table, const char *name, st_error *err)
+static st_status wide_to_rgb(st_bitmap *out, const st_pic *pic, size_t n, uint8_t *table, const char *name,
+                             st_error *err)
 {
     size_t n_bytes;
     const size_t n_pixels = (size_t)pic->width * pic->height;
@@ -178,7 +185,8 @@ static st_status wide_to_rgb(st_bitmap *out, const st_pic *pic, size_t n, uint8_
         for (size_t i = 0; i < n; i++) put(out->rgb, i, pic->channels, table[v[i]]);
     } else {
         const float *v = pic->samples;
-        for (size_t i = 0; i < n; i++) put(out->rgb, i, pic->channels, scale((double)v[i], (double)out->low, (double)out->high));
+        for (size_t i = 0; i < n; i++)
+            put(out->rgb, i, pic->channels, scale((double)v[i], (double)out->low, (double)out->high));
     }
     return ST_OK;
 }

@@ -1,7 +1,8 @@
-/* picture_tiff.c: the first page of a TIFF, through libtiff: what the tags say, and the caps. How samples become pixels is in picture_tiff_samples.c.
+/* picture_tiff.c: the first page of a TIFF, through libtiff: what the tags say, and the caps. How samples become pixels
+ * is in picture_tiff_samples.c.
  *
- * libtiff reads from memory through callbacks. Errors and warnings come back through the handle (libtiff 4.5), never through its process-wide handlers
- * and never on stderr. libtiff's own allocations are capped.
+ * libtiff reads from memory through callbacks. Errors and warnings come back through the handle (libtiff 4.5), never
+ * through its process-wide handlers and never on stderr. libtiff's own allocations are capped.
  */
 #include "picture/picture_tiff.h"
 #include <inttypes.h>
@@ -51,7 +52,10 @@ static toff_t on_seek(thandle_t handle, toff_t offset, int whence)
     return offset;
 }
 
-static toff_t on_size(thandle_t handle) { return ((memory_file *)handle)->n; }
+static toff_t on_size(thandle_t handle)
+{
+    return ((memory_file *)handle)->n;
+}
 static int on_close(thandle_t handle)
 {
     (void)handle;
@@ -100,7 +104,8 @@ static TIFF *open_memory(st_tiff *t, memory_file *f)
     TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)f->n > MAX_ALLOC ? (tmsize_t)f->n : MAX_ALLOC);
     TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, t);
     TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, t);
-    TIFF *tif = TIFFClientOpenExt("picture", "r", f, on_read, on_write, on_seek, on_close, on_size, on_map, on_unmap, options);
+    TIFF *tif =
+        TIFFClientOpenExt("picture", "r", f, on_read, on_write, on_seek, on_close, on_size, on_map, on_unmap, options);
     TIFFOpenOptionsFree(options);
     return tif;
 }
@@ -108,14 +113,16 @@ static TIFF *open_memory(st_tiff *t, memory_file *f)
 st_status st_tiff_fail(const st_tiff *t, const char *doing, st_error *err)
 {
     const bool memory = strstr(t->reason, "ut of memory") != NULL;
-    return st_fail(err, memory ? ST_ERR_NOMEM : ST_ERR_FORMAT, "%s: TIFF: cannot read %s%s%s", t->in->name, doing, t->reason[0] ? ": " : "", t->reason);
+    return st_fail(err, memory ? ST_ERR_NOMEM : ST_ERR_FORMAT, "%s: TIFF: cannot read %s%s%s", t->in->name, doing,
+                   t->reason[0] ? ": " : "", t->reason);
 }
 
 /* ------------------------------------------------------------------ tags */
 
 static st_status unsupported(const st_tiff *t, const char *what, unsigned got, const char *expected, st_error *err)
 {
-    return st_fail(err, ST_ERR_UNSUPPORTED, "%s: TIFF: %s %u is not supported, expected %s", t->in->name, what, got, expected);
+    return st_fail(err, ST_ERR_UNSUPPORTED, "%s: TIFF: %s %u is not supported, expected %s", t->in->name, what, got,
+                   expected);
 }
 
 /* How the samples are stored: sets t->sample and the range of the type. */
@@ -126,7 +133,8 @@ static st_status read_sample_type(st_tiff *t, st_error *err)
     const unsigned bits = t->bits;
     t->pic->full_low = 0;
     if (format == SAMPLEFORMAT_IEEEFP) {
-        if (bits != 16 && bits != 32 && bits != 64) return unsupported(t, "float sample size", bits, "16, 32 or 64 bits", err);
+        if (bits != 16 && bits != 32 && bits != 64)
+            return unsupported(t, "float sample size", bits, "16, 32 or 64 bits", err);
         t->sample = ST_TIFF_FLOAT;
         t->pic->is_float = 1;
         t->pic->full_high = 1; /* by convention */
@@ -164,7 +172,8 @@ static st_status read_colour(st_tiff *t, st_error *err)
     uint16_t photometric, compression = COMPRESSION_NONE, inks = INKSET_CMYK;
     unsigned n_alpha;
     bool multiplied;
-    if (!TIFFGetField(t->tif, TIFFTAG_PHOTOMETRIC, &photometric)) photometric = t->bands >= 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISWHITE;
+    if (!TIFFGetField(t->tif, TIFFTAG_PHOTOMETRIC, &photometric))
+        photometric = t->bands >= 3 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISWHITE;
     TIFFGetFieldDefaulted(t->tif, TIFFTAG_COMPRESSION, &compression);
     count_extra(t, &n_alpha, &multiplied);
     const bool bytes = t->sample == ST_TIFF_UINT && (t->bits == 8 || t->bits == 16);
@@ -181,7 +190,8 @@ static st_status read_colour(st_tiff *t, st_error *err)
         return ST_OK;
     case PHOTOMETRIC_PALETTE:
         t->colour = ST_TIFF_PALETTE;
-        if (t->sample != ST_TIFF_UINT || t->bits > 8) return unsupported(t, "palette sample size", t->bits, "1 to 8 bits", err);
+        if (t->sample != ST_TIFF_UINT || t->bits > 8)
+            return unsupported(t, "palette sample size", t->bits, "1 to 8 bits", err);
         return ST_OK;
     case PHOTOMETRIC_SEPARATED:
         t->colour = ST_TIFF_CMYK;
@@ -191,14 +201,17 @@ static st_status read_colour(st_tiff *t, st_error *err)
         return ST_OK;
     case PHOTOMETRIC_YCBCR:
         t->colour = ST_TIFF_RGBA_INTERFACE;
-        if (t->bits != 8 || t->sample != ST_TIFF_UINT) return unsupported(t, "YCbCr sample size", t->bits, "8 bits", err);
+        if (t->bits != 8 || t->sample != ST_TIFF_UINT)
+            return unsupported(t, "YCbCr sample size", t->bits, "8 bits", err);
         if (compression == COMPRESSION_JPEG && !t->planar) { /* the JPEG codec turns it into RGB itself */
             TIFFSetField(t->tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
             t->colour = ST_TIFF_RGB;
             if (t->bands < 3) return unsupported(t, "YCbCr with samples per pixel of", t->bands, "3", err);
         }
         return ST_OK;
-    default: return unsupported(t, "colour model (photometric interpretation)", photometric, "gray, RGB, palette, CMYK or YCbCr", err);
+    default:
+        return unsupported(t, "colour model (photometric interpretation)", photometric,
+                           "gray, RGB, palette, CMYK or YCbCr", err);
     }
 }
 
@@ -209,10 +222,12 @@ static st_status check_tiles(st_tiff *t, st_error *err)
     TIFFGetField(t->tif, TIFFTAG_TILEWIDTH, &w);
     TIFFGetField(t->tif, TIFFTAG_TILELENGTH, &h);
     const uint64_t pixels = (uint64_t)w * h, n_bytes = TIFFTileSize64(t->tif), rows = TIFFTileRowSize64(t->tif);
-    if (!w || !h || !n_bytes || !rows) return st_fail(err, ST_ERR_FORMAT, "%s: TIFF: tiles of %u x %u pixels", t->in->name, w, h);
+    if (!w || !h || !n_bytes || !rows)
+        return st_fail(err, ST_ERR_FORMAT, "%s: TIFF: tiles of %u x %u pixels", t->in->name, w, h);
     if (pixels > 4 * (uint64_t)t->pic->width * t->pic->height + ((uint64_t)16 << 20) || n_bytes > MAX_TILE)
-        return st_fail(err, ST_ERR_LIMIT, "%s: TIFF: tiles of %u x %u pixels, %" PRIu64 " bytes each, for a picture of %u x %u", t->in->name, w, h,
-                       n_bytes, t->pic->width, t->pic->height);
+        return st_fail(err, ST_ERR_LIMIT,
+                       "%s: TIFF: tiles of %u x %u pixels, %" PRIu64 " bytes each, for a picture of %u x %u",
+                       t->in->name, w, h, n_bytes, t->pic->width, t->pic->height);
     t->tile_width = w;
     t->tile_height = h;
     t->n_buffer = (size_t)n_bytes;
@@ -225,7 +240,8 @@ static st_status check_rows(st_tiff *t, st_error *err)
     const uint64_t n_bytes = TIFFScanlineSize64(t->tif);
     if (!n_bytes) return st_tiff_fail(t, "the size of a row", err);
     if (n_bytes > MAX_ROW)
-        return st_fail(err, ST_ERR_LIMIT, "%s: TIFF: rows of %" PRIu64 " bytes, more than the limit of %" PRIu64, t->in->name, n_bytes, MAX_ROW);
+        return st_fail(err, ST_ERR_LIMIT, "%s: TIFF: rows of %" PRIu64 " bytes, more than the limit of %" PRIu64,
+                       t->in->name, n_bytes, MAX_ROW);
     t->n_buffer = t->n_row = (size_t)n_bytes;
     return ST_OK;
 }
@@ -262,7 +278,8 @@ static st_status read_tags(st_tiff *t, st_error *err)
     t->pic->bands = bands;
     status = read_sample_type(t, err);
     if (status == ST_OK) status = read_colour(t, err);
-    if (status == ST_OK && t->colour != ST_TIFF_RGBA_INTERFACE) status = TIFFIsTiled(t->tif) ? check_tiles(t, err) : check_rows(t, err);
+    if (status == ST_OK && t->colour != ST_TIFF_RGBA_INTERFACE)
+        status = TIFFIsTiled(t->tif) ? check_tiles(t, err) : check_rows(t, err);
     return status == ST_OK ? read_orientation(t, err) : status;
 }
 

@@ -26,9 +26,9 @@ typedef struct st_tiff {
     st_tiff_sample sample;
     st_tiff_colour colour;
     uint32_t tile_width, tile_height; /* 0: strips */
-    size_t n_buffer;      /* bytes of a tile, or of a row of a strip */
-    size_t n_row;         /* bytes of one row of it */
-    uint8_t *buffer;      /* [n_buffer] */
+    size_t n_buffer;                  /* bytes of a tile, or of a row of a strip */
+    size_t n_row;                     /* bytes of one row of it */
+    uint8_t *buffer;                  /* [n_buffer] */
 } st_tiff;
 
 ST_MUSTCHECK st_status st_tiff_read_pixels(st_tiff *t, st_error *err);

@@ -1,7 +1,8 @@
 /* picture_tiff_samples.c: rows and tiles of any sample type to an st_pic.
  *
- * A canvas of 1, 3 or 4 channels takes the samples; gray and palette bytes are spread to RGB as they arrive, CMYK and premultiplied RGBA are brought to
- * RGB in place once all planes are there. Strips are read row by row and tiles one at a time, so memory does not depend on the strip's size.
+ * A canvas of 1, 3 or 4 channels takes the samples; gray and palette bytes are spread to RGB as they arrive, CMYK and
+ * premultiplied RGBA are brought to RGB in place once all planes are there. Strips are read row by row and tiles one at
+ * a time, so memory does not depend on the strip's size.
  */
 #include <math.h>
 #include <string.h>
@@ -12,13 +13,14 @@
 
 /* What put_run writes into. */
 typedef struct canvas {
-    int channels;         /* samples taken per pixel: 1, 3 or 4 */
+    int channels;          /* samples taken per pixel: 1, 3 or 4 */
     uint8_t table[256][3]; /* palette or gray to RGB; used with 1 channel of bytes */
 } canvas;
 
 /* ------------------------------------------------------------------ samples */
 
-/* Sample i of a row of packed unsigned samples; libtiff has brought bytes and words into this machine's order, and bits most significant first. */
+/* Sample i of a row of packed unsigned samples; libtiff has brought bytes and words into this machine's order, and bits
+ * most significant first. */
 static uint32_t get_uint(const uint8_t *row, size_t i, unsigned bits)
 {
     uint16_t half;
@@ -29,7 +31,8 @@ static uint32_t get_uint(const uint8_t *row, size_t i, unsigned bits)
     case 32: memcpy(&word, row + 4 * i, 4); return word;
     default: break;
     }
-    for (size_t bit = i * bits, end = bit + bits; bit < end; bit++) v = v << 1 | ((uint32_t)row[bit >> 3] >> (7 - (bit & 7)) & 1u);
+    for (size_t bit = i * bits, end = bit + bits; bit < end; bit++)
+        v = v << 1 | ((uint32_t)row[bit >> 3] >> (7 - (bit & 7)) & 1u);
     return v;
 }
 
@@ -76,19 +79,24 @@ static uint8_t to_byte(uint32_t v, unsigned bits)
 }
 
 /* n samples src[first + i*step] to dst[i*channels]. */
-static void bytes_run(uint8_t *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n, const st_tiff *t)
+static void bytes_run(uint8_t *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n,
+                      const st_tiff *t)
 {
     const uint8_t flip = t->inverted ? 255 : 0;
-    for (size_t i = 0; i < n; i++) dst[i * (size_t)channels] = to_byte(get_uint(src, first + i * step, t->bits), t->bits) ^ flip;
+    for (size_t i = 0; i < n; i++)
+        dst[i * (size_t)channels] = to_byte(get_uint(src, first + i * step, t->bits), t->bits) ^ flip;
 }
 
-static void words_run(uint16_t *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n, const st_tiff *t)
+static void words_run(uint16_t *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n,
+                      const st_tiff *t)
 {
     const uint32_t top = (1u << t->bits) - 1, flip = t->inverted ? top : 0;
-    for (size_t i = 0; i < n; i++) dst[i * (size_t)channels] = (uint16_t)(get_uint(src, first + i * step, t->bits) ^ flip);
+    for (size_t i = 0; i < n; i++)
+        dst[i * (size_t)channels] = (uint16_t)(get_uint(src, first + i * step, t->bits) ^ flip);
 }
 
-static void floats_run(float *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n, const st_tiff *t)
+static void floats_run(float *dst, int channels, const uint8_t *src, size_t first, size_t step, size_t n,
+                       const st_tiff *t)
 {
     const float sum = t->pic->full_low + t->pic->full_high;
     for (size_t i = 0; i < n; i++) {
@@ -103,7 +111,8 @@ static void table_run(uint8_t *dst, const canvas *c, const uint8_t *src, size_t 
 }
 
 /* One row of one plane (or of all samples, interleaved) to pixels x0 .. x0+n-1 of row y. */
-static void put_run(const st_tiff *t, const canvas *c, uint32_t x0, uint32_t y, size_t n, const uint8_t *row, unsigned plane)
+static void put_run(const st_tiff *t, const canvas *c, uint32_t x0, uint32_t y, size_t n, const uint8_t *row,
+                    unsigned plane)
 {
     const size_t at = (size_t)y * t->pic->width + x0, step = t->planar ? 1 : t->bands;
     const unsigned first = t->planar ? plane : 0, last = t->planar ? plane + 1 : (unsigned)c->channels;
@@ -142,7 +151,8 @@ static st_status read_strips(st_tiff *t, const canvas *c, unsigned plane, st_err
 static void put_tile(const st_tiff *t, const canvas *c, uint32_t x, uint32_t y, unsigned plane)
 {
     const uint32_t right = t->pic->width - x, below = t->pic->height - y;
-    const uint32_t n = right < t->tile_width ? right : t->tile_width, rows = below < t->tile_height ? below : t->tile_height;
+    const uint32_t n = right < t->tile_width ? right : t->tile_width,
+                   rows = below < t->tile_height ? below : t->tile_height;
     for (uint32_t i = 0; i < rows; i++) put_run(t, c, x, y + i, n, t->buffer + (size_t)i * t->n_row, plane);
 }
 
@@ -191,11 +201,13 @@ static st_status make_canvas(canvas *c, st_tiff *t, st_error *err)
     st_status status = st_pic_alloc(pic, t->in, n_bytes, err);
     if (status != ST_OK) return status;
     t->buffer = st_calloc(t->n_buffer, 1);
-    if (!t->buffer) return st_fail(err, ST_ERR_NOMEM, "%s: TIFF: no memory for %zu bytes of samples", t->in->name, t->n_buffer);
+    if (!t->buffer)
+        return st_fail(err, ST_ERR_NOMEM, "%s: TIFF: no memory for %zu bytes of samples", t->in->name, t->n_buffer);
     return single && !wide ? make_table(c, t, err) : ST_OK;
 }
 
-/* YCbCr with its subsampling is libtiff's own business: [height][width] of packed RGBA. Its idea of orientation is taken out: turning comes later. */
+/* YCbCr with its subsampling is libtiff's own business: [height][width] of packed RGBA. Its idea of orientation is
+ * taken out: turning comes later. */
 static st_status read_by_rgba(st_tiff *t, st_error *err)
 {
     TIFFRGBAImage image;
@@ -208,8 +220,11 @@ static st_status read_by_rgba(st_tiff *t, st_error *err)
     st_status status = ST_OK;
     n = (size_t)pic->width * pic->height;
     uint32_t *raster = st_calloc(n, sizeof *raster);
-    if (!raster) status = st_fail(err, ST_ERR_NOMEM, "%s: TIFF: no memory for %u x %u pixels", t->in->name, pic->width, pic->height);
-    if (status == ST_OK && !TIFFRGBAImageGet(&image, raster, pic->width, pic->height)) status = st_tiff_fail(t, "its pixels", err);
+    if (!raster)
+        status =
+            st_fail(err, ST_ERR_NOMEM, "%s: TIFF: no memory for %u x %u pixels", t->in->name, pic->width, pic->height);
+    if (status == ST_OK && !TIFFRGBAImageGet(&image, raster, pic->width, pic->height))
+        status = st_tiff_fail(t, "its pixels", err);
     if (status == ST_OK) status = st_pic_alloc(pic, t->in, 3, err);
     uint8_t *rgb = pic->samples;
     for (size_t i = 0; status == ST_OK && i < n; i++, rgb += 3) {

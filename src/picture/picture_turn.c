@@ -1,4 +1,5 @@
-/* picture_turn.c: the eight EXIF orientations. One walk for all of them: the source position of output pixel (x, y) is linear in x and y. */
+/* picture_turn.c: the eight EXIF orientations. One walk for all of them: the source position of output pixel (x, y) is
+ * linear in x and y. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -6,9 +7,10 @@
 
 #define BLOCK 64 /* rows and columns swap places in blocks that fit the cache */
 
-/* Copies one block of the output; `src` is the source of output pixel (0, 0), dx and dy are the source steps in bytes. */
-static void turn_block(uint8_t *out, const uint8_t *src, ptrdiff_t dx, ptrdiff_t dy, uint32_t x0, uint32_t x1, uint32_t y0, uint32_t y1,
-                       size_t stride)
+/* Copies one block of the output; `src` is the source of output pixel (0, 0), dx and dy are the source steps in bytes.
+ */
+static void turn_block(uint8_t *out, const uint8_t *src, ptrdiff_t dx, ptrdiff_t dy, uint32_t x0, uint32_t x1,
+                       uint32_t y0, uint32_t y1, size_t stride)
 {
     for (uint32_t y = y0; y < y1; y++) {
         uint8_t *d = out + (size_t)y * stride + (size_t)x0 * 3;
@@ -41,7 +43,8 @@ st_status st_bitmap_turn(st_bitmap *out, int orientation, const char *name, st_e
     const ptrdiff_t dx = swap ? step_y : step_x, dy = swap ? step_x : step_y;
     for (uint32_t y = 0; y < oh; y += BLOCK)
         for (uint32_t x = 0; x < ow; x += BLOCK)
-            turn_block(rgb, src, dx, dy, x, ow - x < BLOCK ? ow : x + BLOCK, y, oh - y < BLOCK ? oh : y + BLOCK, (size_t)ow * 3);
+            turn_block(rgb, src, dx, dy, x, ow - x < BLOCK ? ow : x + BLOCK, y, oh - y < BLOCK ? oh : y + BLOCK,
+                       (size_t)ow * 3);
     st_free(out->rgb);
     out->rgb = rgb;
     out->width = ow;

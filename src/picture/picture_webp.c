@@ -1,5 +1,6 @@
-/* picture_webp.c: WebP in, through libwebp; libwebpdemux finds the first frame of an animation and the EXIF and XMP blocks. Colours are those stored,
- * alpha is dropped. What an animation's first frame leaves open is black, as in Pillow (a transparent canvas without its alpha).
+/* picture_webp.c: WebP in, through libwebp; libwebpdemux finds the first frame of an animation and the EXIF and XMP
+ * blocks. Colours are those stored, alpha is dropped. What an animation's first frame leaves open is black, as in
+ * Pillow (a transparent canvas without its alpha).
  */
 #include <string.h>
 #include <webp/decode.h>
@@ -12,7 +13,8 @@ static st_status fail_webp(VP8StatusCode code, const st_pic_input *in, st_error 
 {
     switch (code) {
     case VP8_STATUS_OUT_OF_MEMORY: return st_fail(err, ST_ERR_NOMEM, "%s: WebP: no memory to decode", in->name);
-    case VP8_STATUS_UNSUPPORTED_FEATURE: return st_fail(err, ST_ERR_UNSUPPORTED, "%s: WebP: unsupported feature", in->name);
+    case VP8_STATUS_UNSUPPORTED_FEATURE:
+        return st_fail(err, ST_ERR_UNSUPPORTED, "%s: WebP: unsupported feature", in->name);
     case VP8_STATUS_NOT_ENOUGH_DATA:
     case VP8_STATUS_SUSPENDED: return st_fail(err, ST_ERR_FORMAT, "%s: WebP: file is truncated", in->name);
     default: return st_fail(err, ST_ERR_FORMAT, "%s: WebP: broken picture data", in->name);
@@ -22,7 +24,8 @@ static st_status fail_webp(VP8StatusCode code, const st_pic_input *in, st_error 
 static st_status read_orientation(st_pic *out, const WebPDemuxer *demux, const st_pic_input *in, st_error *err)
 {
     WebPChunkIterator exif = { 0 }, xmp = { 0 };
-    const int has_exif = WebPDemuxGetChunk(demux, "EXIF", 1, &exif), has_xmp = WebPDemuxGetChunk(demux, "XMP ", 1, &xmp);
+    const int has_exif = WebPDemuxGetChunk(demux, "EXIF", 1, &exif),
+              has_xmp = WebPDemuxGetChunk(demux, "XMP ", 1, &xmp);
     const st_status status = st_exif_orientation(&out->orientation, has_exif ? exif.chunk.bytes : NULL, exif.chunk.size,
                                                  has_xmp ? xmp.chunk.bytes : NULL, xmp.chunk.size, in->name, err);
     WebPDemuxReleaseChunkIterator(&exif);
@@ -33,15 +36,16 @@ static st_status read_orientation(st_pic *out, const WebPDemuxer *demux, const s
 static st_status read_frame(st_pic *out, const WebPIterator *frame, const st_pic_input *in, st_error *err)
 {
     WebPDecoderConfig config;
-    if (!WebPInitDecoderConfig(&config)) return st_fail(err, ST_ERR_INTERNAL, "%s: WebP: library and header versions differ", in->name);
+    if (!WebPInitDecoderConfig(&config))
+        return st_fail(err, ST_ERR_INTERNAL, "%s: WebP: library and header versions differ", in->name);
     VP8StatusCode code = WebPGetFeatures(frame->fragment.bytes, frame->fragment.size, &config.input);
     if (code != VP8_STATUS_OK) return fail_webp(code, in, err);
     const int w = config.input.width, h = config.input.height;
     if (w != frame->width || h != frame->height || w < 1 || h < 1 || frame->x_offset < 0 || frame->y_offset < 0 ||
         !st_range_fits((uint64_t)frame->x_offset, (uint64_t)w, out->width) ||
         !st_range_fits((uint64_t)frame->y_offset, (uint64_t)h, out->height))
-        return st_fail(err, ST_ERR_FORMAT, "%s: WebP: frame of %d x %d at %d, %d does not fit the canvas of %u x %u", in->name, w, h,
-                       frame->x_offset, frame->y_offset, out->width, out->height);
+        return st_fail(err, ST_ERR_FORMAT, "%s: WebP: frame of %d x %d at %d, %d does not fit the canvas of %u x %u",
+                       in->name, w, h, frame->x_offset, frame->y_offset, out->width, out->height);
     out->bits = 8;
     out->bands = config.input.has_alpha ? 4 : 3;
     out->full_high = 255;
@@ -59,10 +63,14 @@ static st_status read_frame(st_pic *out, const WebPIterator *frame, const st_pic
     return code == VP8_STATUS_OK ? ST_OK : fail_webp(code, in, err);
 }
 
-static uint32_t le24(const uint8_t *p) { return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16; }
+static uint32_t le24(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16;
+}
 
-/* The canvas of the extended format, read before the demuxer compares it with the frames: whoever announces 65,535 x 65,535 pixels hears about the
- * limit. The simple formats hold at most 16,384 x 16,384 and are checked through the demuxer. */
+/* The canvas of the extended format, read before the demuxer compares it with the frames: whoever announces 65,535 x
+ * 65,535 pixels hears about the limit. The simple formats hold at most 16,384 x 16,384 and are checked through the
+ * demuxer. */
 static st_status check_canvas(st_pic *out, const st_pic_input *in, st_error *err)
 {
     const uint8_t *b = in->bytes;
@@ -81,13 +89,17 @@ st_status st_pic_read_webp(st_pic *out, const st_pic_input *in, st_error *err)
     WebPDemuxer *demux = WebPDemuxPartial(&data, &state);
     if (!demux || state <= WEBP_DEMUX_PARSING_HEADER) {
         status = st_fail(err, ST_ERR_FORMAT, "%s: WebP: %s", in->name,
-                         state == WEBP_DEMUX_PARSING_HEADER ? "file is truncated inside its header" : "broken header or chunk list");
+                         state == WEBP_DEMUX_PARSING_HEADER ? "file is truncated inside its header"
+                                                            : "broken header or chunk list");
         goto done;
     }
-    status = st_pic_check_size(out, in, WebPDemuxGetI(demux, WEBP_FF_CANVAS_WIDTH), WebPDemuxGetI(demux, WEBP_FF_CANVAS_HEIGHT), err);
+    status = st_pic_check_size(out, in, WebPDemuxGetI(demux, WEBP_FF_CANVAS_WIDTH),
+                               WebPDemuxGetI(demux, WEBP_FF_CANVAS_HEIGHT), err);
     if (status != ST_OK) goto done;
     if (state != WEBP_DEMUX_DONE || !WebPDemuxGetFrame(demux, 1, &frame) || !frame.complete) {
-        status = st_fail(err, ST_ERR_FORMAT, "%s: WebP: file is truncated: %zu bytes do not hold what its header announces", in->name, in->n);
+        status =
+            st_fail(err, ST_ERR_FORMAT, "%s: WebP: file is truncated: %zu bytes do not hold what its header announces",
+                    in->name, in->n);
         goto done;
     }
     status = read_orientation(out, demux, in, err);

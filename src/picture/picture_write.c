@@ -1,6 +1,7 @@
 /* picture_write.c: PNG and JPEG out. Files appear under their name complete or not at all (base/file.h, st_out).
  *
- * As in the readers, everything that must survive the library's longjmp lives in a struct outside the function that calls setjmp.
+ * As in the readers, everything that must survive the library's longjmp lives in a struct outside the function that
+ * calls setjmp.
  */
 #include <setjmp.h>
 #include <stdio.h>
@@ -60,7 +61,10 @@ static void on_png_write(png_structp png, png_bytep data, size_t n)
     if (fwrite(data, 1, n, w->f) != n) png_error(png, "cannot write: disk full or file lost");
 }
 
-static void on_png_flush(png_structp png) { (void)png; }
+static void on_png_flush(png_structp png)
+{
+    (void)png;
+}
 
 static st_status encode_png(png_writer *w, const char *path, st_error *err)
 {
@@ -68,14 +72,15 @@ static st_status encode_png(png_writer *w, const char *path, st_error *err)
         if (w->out_of_memory) return st_fail(err, ST_ERR_NOMEM, "%s: PNG: no memory to encode", path);
         return st_fail(err, ST_ERR_IO, "%s: PNG: %s", path, w->reason);
     }
-    w->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, w, on_png_error, on_png_warning, w, png_alloc, png_release);
+    w->png =
+        png_create_write_struct_2(PNG_LIBPNG_VER_STRING, w, on_png_error, on_png_warning, w, png_alloc, png_release);
     w->info = w->png ? png_create_info_struct(w->png) : NULL;
     if (!w->info) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a PNG encoder", path);
     png_set_write_fn(w->png, w, on_png_write, on_png_flush);
     png_set_user_limits(w->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_compression_level(w->png, 5); /* on photographs the size of 6 in half the time */
-    png_set_IHDR(w->png, w->info, w->width, w->height, 8, w->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(w->png, w->info, w->width, w->height, 8, w->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(w->png, w->info);
     const size_t stride = (size_t)w->width * (size_t)w->channels;
     for (uint32_t y = 0; y < w->height; y++) png_write_row(w->png, w->pixels + y * stride);
@@ -83,20 +88,25 @@ static st_status encode_png(png_writer *w, const char *path, st_error *err)
     return ST_OK;
 }
 
-static st_status check_arguments(const char *path, const uint8_t *pixels, uint32_t width, uint32_t height, uint32_t most, st_error *err)
+static st_status check_arguments(const char *path, const uint8_t *pixels, uint32_t width, uint32_t height,
+                                 uint32_t most, st_error *err)
 {
-    if (!path || !pixels) return st_fail(err, ST_ERR_INVALID_ARG, "picture to write: %s is NULL", path ? "pixels" : "path");
+    if (!path || !pixels)
+        return st_fail(err, ST_ERR_INVALID_ARG, "picture to write: %s is NULL", path ? "pixels" : "path");
     if (width == 0 || height == 0 || width > most || height > most)
-        return st_fail(err, ST_ERR_INVALID_ARG, "%s: picture to write is %u x %u pixels, expected 1 to %u a side", path, width, height, most);
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: picture to write is %u x %u pixels, expected 1 to %u a side", path,
+                       width, height, most);
     return ST_OK;
 }
 
-st_status st_png_write(const char *path, const uint8_t *pixels, uint32_t width, uint32_t height, int channels, st_error *err)
+st_status st_png_write(const char *path, const uint8_t *pixels, uint32_t width, uint32_t height, int channels,
+                       st_error *err)
 {
     st_out out = { 0 };
     st_status status = check_arguments(path, pixels, width, height, PNG_UINT_31_MAX, err);
     if (status != ST_OK) return status;
-    if (channels != 1 && channels != 3) return st_fail(err, ST_ERR_INVALID_ARG, "%s: PNG to write has %d channels, expected 1 or 3", path, channels);
+    if (channels != 1 && channels != 3)
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: PNG to write has %d channels, expected 1 or 3", path, channels);
     png_writer *w = st_calloc(1, sizeof *w);
     if (!w) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a PNG encoder", path);
     status = st_out_open(&out, path, err);
@@ -139,10 +149,13 @@ static void on_jpeg_message(j_common_ptr jpeg, int level)
     (void)level;
 }
 
-static void on_jpeg_output(j_common_ptr jpeg) { (void)jpeg; }
+static void on_jpeg_output(j_common_ptr jpeg)
+{
+    (void)jpeg;
+}
 
-static st_status encode_jpeg(jpeg_writer *w, const char *path, FILE *f, const uint8_t *rgb, uint32_t width, uint32_t height, int quality,
-                             st_error *err)
+static st_status encode_jpeg(jpeg_writer *w, const char *path, FILE *f, const uint8_t *rgb, uint32_t width,
+                             uint32_t height, int quality, st_error *err)
 {
     struct jpeg_compress_struct *j = &w->jpeg;
     if (setjmp(w->jump)) return st_fail(err, w->status, "%s: JPEG: %s", path, w->reason);
@@ -154,7 +167,9 @@ static st_status encode_jpeg(jpeg_writer *w, const char *path, FILE *f, const ui
     j->in_color_space = JCS_RGB;
     jpeg_set_defaults(j);
     jpeg_set_quality(j, quality, TRUE);
-    if (quality >= 90) j->comp_info[0].h_samp_factor = j->comp_info[0].v_samp_factor = 1; /* full colour resolution: outlines stay crisp */
+    if (quality >= 90)
+        j->comp_info[0].h_samp_factor = j->comp_info[0].v_samp_factor =
+            1; /* full colour resolution: outlines stay crisp */
     jpeg_start_compress(j, TRUE);
     while (j->next_scanline < height) {
         JSAMPROW row = (JSAMPROW)(uintptr_t)(rgb + (size_t)j->next_scanline * width * 3); /* libjpeg only reads it */
@@ -164,12 +179,14 @@ static st_status encode_jpeg(jpeg_writer *w, const char *path, FILE *f, const ui
     return ST_OK;
 }
 
-st_status st_jpeg_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height, int quality, st_error *err)
+st_status st_jpeg_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height, int quality,
+                        st_error *err)
 {
     st_out out = { 0 };
     st_status status = check_arguments(path, rgb, width, height, JPEG_MAX_DIMENSION, err);
     if (status != ST_OK) return status;
-    if (quality < 1 || quality > 100) return st_fail(err, ST_ERR_INVALID_ARG, "%s: JPEG quality is %d, expected 1 to 100", path, quality);
+    if (quality < 1 || quality > 100)
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: JPEG quality is %d, expected 1 to 100", path, quality);
     jpeg_writer *w = st_calloc(1, sizeof *w);
     if (!w) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a JPEG encoder", path);
     w->jpeg.err = jpeg_std_error(&w->errors);

@@ -466,6 +466,26 @@ def heif_files():
             record("heif_rotated_twice.heic", expected, "heif", 8, 3, tolerance=1, source="Pillow, of the file with EXIF 1")
 
 
+# ------------------------------------------------------------------ seeds of tests/fuzz/picture_fuzz.c
+
+SEEDS = """jpeg_420 jpeg_progressive jpeg_restart jpeg_gray jpeg_cmyk_adobe jpeg_ycck jpeg_orientation_6 jpeg_orientation_xmp png_gray1
+png_gray_alpha png_rgb png_rgb_adam7 png_palette4 png_palette_trns png_rgb16 png_gray16_sensor png_gray16_sensor_adam7 png_orientation_3
+png_orientation_zxmp png_orientation_profile webp_lossy webp_lossless webp_lossy_alpha webp_lossless_alpha webp_animated webp_animated_offset
+webp_orientation_6 tiff_rgb_strips tiff_rgb_tiles_deflate tiff_rgb_planar tiff_rgb_planar_tiles tiff_rgb_bigtiff tiff_rgba_associated
+tiff_rgb_lzw tiff_rgb_predictor tiff_rgb_packbits tiff_jpeg tiff_ycbcr tiff_cmyk_planar tiff_rgb16_big tiff_rgba16_associated tiff_group4
+tiff_palette4 tiff_gray4_lsb tiff_white2 tiff_gray12_sensor tiff_int16 tiff_uint32 tiff_half tiff_double tiff_float_rgb_planar
+tiff_float_big_endian tiff_orientation_5 tiff_two_pages heif_420 heif_rotated_6""".split()
+
+
+def fuzz_seeds():
+    """A byte for the stretch, then the file; smaller pictures than the tests use would be better, but these reach every branch."""
+    out = OUT.parent.parent / "fuzz" / "corpus" / "picture"
+    out.mkdir(parents=True, exist_ok=True)
+    for i, seed in enumerate(SEEDS):
+        data = next(p for p in OUT.glob(seed + ".*") if p.suffix != ".rgb").read_bytes()
+        (out / seed).write_bytes(bytes([i % 3]) + data)
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     jpeg_files()
@@ -474,6 +494,7 @@ def main():
     tiff_colour_files()
     tiff_gray_files()
     heif_files()
+    fuzz_seeds()
     (OUT / "manifest.txt").write_text("\n".join(lines) + "\n")
     print(len(lines), "files")
 

@@ -1,5 +1,5 @@
-/* picture_draw_test.c: overlays and written files. Fill and outline are compared, pixel by pixel, with a dense mask and the plain definition of a disc;
- * what is written is read back.
+/* picture_draw_test.c: overlays and written files. Fill and outline are compared, pixel by pixel, with a dense mask and
+ * the plain definition of a disc; what is written is read back.
  */
 #include "picture_files.h"
 #include <math.h>
@@ -52,7 +52,8 @@ static uint8_t *make_mask(uint32_t w, uint32_t h, int kind)
         for (uint32_t x = 0; x < w; x++) {
             const float dx = (float)x - cx, dy = (float)y - cy;
             const int disc = dx * dx + dy * dy < r * r;
-            const int bits[4] = { disc, disc && random_below(40) > 0, (int)random_below(2), 1 }; /* disc, with holes, noise, all */
+            const int bits[4] = { disc, disc && random_below(40) > 0, (int)random_below(2),
+                                  1 }; /* disc, with holes, noise, all */
             mask[(size_t)y * w + x] = (uint8_t)bits[kind];
         }
     return mask;
@@ -95,7 +96,8 @@ static void check_one_drawing(uint32_t w, uint32_t h, int kind, uint32_t outline
                 const uint8_t old = before[3 * i + c];
                 const uint8_t want = !mask[i] ? old : line ? style.rgb[c] : blended(style.rgb[c], old, fill);
                 if (b.rgb[3 * i + c] != want)
-                    fail_msg("%u x %u, kind %d, outline %u: pixel %u, %u is %d, expected %d", w, h, kind, outline, x, y, b.rgb[3 * i + c], want);
+                    fail_msg("%u x %u, kind %d, outline %u: pixel %u, %u is %d, expected %d", w, h, kind, outline, x, y,
+                             b.rgb[3 * i + c], want);
             }
         }
     free(rle.counts);
@@ -107,11 +109,14 @@ static void check_one_drawing(uint32_t w, uint32_t h, int kind, uint32_t outline
 static void test_draw__fill_and_outline(void **state)
 {
     (void)state;
-    static const uint32_t sizes[][2] = { { 1, 1 }, { 1, 40 }, { 40, 1 }, { 7, 5 }, { 37, 53 }, { 20, 300 }, { 150, 140 } };
+    static const uint32_t sizes[][2] = {
+        { 1, 1 }, { 1, 40 }, { 40, 1 }, { 7, 5 }, { 37, 53 }, { 20, 300 }, { 150, 140 }
+    };
     static const uint32_t outlines[] = { 0, 1, 2, 3, 7 };
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
         for (size_t o = 0; o < sizeof outlines / sizeof outlines[0]; o++)
-            for (int kind = 0; kind < 4; kind++) check_one_drawing(sizes[s][0], sizes[s][1], kind, outlines[o], o & 1 ? 0.0f : 0.4f);
+            for (int kind = 0; kind < 4; kind++)
+                check_one_drawing(sizes[s][0], sizes[s][1], kind, outlines[o], o & 1 ? 0.0f : 0.4f);
 }
 
 static void test_draw__odd_masks_change_nothing(void **state)
@@ -137,19 +142,26 @@ static void test_draw__odd_masks_change_nothing(void **state)
     st_bitmap_free(&b);
 }
 
-/* Boxes that leave the picture, and ones that are no numbers, are clipped; labels of any length at any corner stay inside. */
+/* Boxes that leave the picture, and ones that are no numbers, are clipped; labels of any length at any corner stay
+ * inside. */
 static void test_draw__boxes_and_labels_are_clipped(void **state)
 {
     (void)state;
     static const float odd[] = { -1e30f, -5, 0, 0.5f, 7, 59.5f, 60, 61, 1e30f, INFINITY, -INFINITY, NAN };
-    static const char *const labels[] = { NULL, "", "a", "a long label that does not fit anywhere", "gr\xc3\xb6\xc3\x9f" "e \xe2\x82\xac \xff\xfe \x80", "\xf0\x9f" };
+    static const char *const labels[] = { NULL,
+                                          "",
+                                          "a",
+                                          "a long label that does not fit anywhere",
+                                          "gr\xc3\xb6\xc3\x9f"
+                                          "e \xe2\x82\xac \xff\xfe \x80",
+                                          "\xf0\x9f" };
     const size_t n_odd = sizeof odd / sizeof odd[0];
     const uint32_t sizes[][2] = { { 60, 40 }, { 1, 1 }, { 11, 12 }, { 9, 200 }, { 700, 8 } };
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         st_bitmap b = make_bitmap(sizes[s][0], sizes[s][1]);
         for (int round = 0; round < 3000; round++) {
-            const float box[4] = { odd[random_below((uint32_t)n_odd)], odd[random_below((uint32_t)n_odd)], odd[random_below((uint32_t)n_odd)],
-                                   odd[random_below((uint32_t)n_odd)] };
+            const float box[4] = { odd[random_below((uint32_t)n_odd)], odd[random_below((uint32_t)n_odd)],
+                                   odd[random_below((uint32_t)n_odd)], odd[random_below((uint32_t)n_odd)] };
             const st_draw_style style = { .rgb = { 255, 0, 0 }, .box = box, .label = labels[random_below(6)] };
             st_draw_instance(&b, NULL, &style);
         }
@@ -173,7 +185,8 @@ static void test_draw__box_is_a_frame(void **state)
     st_bitmap_free(&b);
 }
 
-/* The letter's 5 x 7 pixels appear, readable, in a plate of the instance's colour; at four times the size they cover sixteen times the area. */
+/* The letter's 5 x 7 pixels appear, readable, in a plate of the instance's colour; at four times the size they cover
+ * sixteen times the area. */
 static int count_text_pixels(uint32_t side, const char *label)
 {
     st_bitmap b = { .width = side, .height = side };
@@ -212,7 +225,8 @@ static void test_draw__label_is_readable(void **state)
         const char text[2] = { (char)c, 0 };
         assert_true(count_text_pixels(64, text) >= 2);
         for (int d = 32; d < c; d++)
-            if (memcmp(st_font_glyph((char)c), st_font_glyph((char)d), ST_FONT_HEIGHT) == 0 && st_font_drop((char)c) == st_font_drop((char)d))
+            if (memcmp(st_font_glyph((char)c), st_font_glyph((char)d), ST_FONT_HEIGHT) == 0 &&
+                st_font_drop((char)c) == st_font_drop((char)d))
                 fail_msg("'%c' looks like '%c'", c, d);
     }
 }
@@ -234,8 +248,12 @@ static void multiply(double out[3], const double m[3][3], const double v[3])
 
 static void to_oklab(double lab[3], const uint8_t rgb[3], int kind)
 {
-    static const double to_lms[3][3] = { { 0.4122214708, 0.5363325363, 0.0514459929 }, { 0.2119034982, 0.6806995451, 0.1073969566 }, { 0.0883024619, 0.2817188376, 0.6299787005 } };
-    static const double to_lab[3][3] = { { 0.2104542553, 0.7936177850, -0.0040720468 }, { 1.9779984951, -2.4285922050, 0.4505937099 }, { 0.0259040371, 0.7827717662, -0.8086757660 } };
+    static const double to_lms[3][3] = { { 0.4122214708, 0.5363325363, 0.0514459929 },
+                                         { 0.2119034982, 0.6806995451, 0.1073969566 },
+                                         { 0.0883024619, 0.2817188376, 0.6299787005 } };
+    static const double to_lab[3][3] = { { 0.2104542553, 0.7936177850, -0.0040720468 },
+                                         { 1.9779984951, -2.4285922050, 0.4505937099 },
+                                         { 0.0259040371, 0.7827717662, -0.8086757660 } };
     double linear[3], seen[3], lms[3];
     for (int i = 0; i < 3; i++) {
         const double v = rgb[i] / 255.0;
@@ -266,7 +284,8 @@ static double colour_distance(size_t i, size_t j)
 
 static void expect_apart(size_t i, size_t j, double least)
 {
-    if (colour_distance(i, j) < least) fail_msg("colours %zu and %zu are %.3f apart, expected %.3f", i, j, colour_distance(i, j), least);
+    if (colour_distance(i, j) < least)
+        fail_msg("colours %zu and %zu are %.3f apart, expected %.3f", i, j, colour_distance(i, j), least);
 }
 
 /* 0.02 is about what an eye just tells apart side by side. */
@@ -301,7 +320,8 @@ static void test_write__png_comes_back(void **state)
             assert_int_equal(back.width, w);
             assert_int_equal(back.height, h);
             assert_int_equal(back.bands, channels);
-            for (size_t i = 0; i < (size_t)w * h * 3; i++) assert_int_equal(back.rgb[i], b.rgb[channels == 1 ? i / 3 : i]);
+            for (size_t i = 0; i < (size_t)w * h * 3; i++)
+                assert_int_equal(back.rgb[i], b.rgb[channels == 1 ? i / 3 : i]);
             st_bitmap_free(&back);
             st_bitmap_free(&b);
         }
@@ -368,7 +388,8 @@ static void test_write__out_of_memory(void **state)
             size_t n = 0;
             assert_true(k < 200);
             st_mem_fail_after(k);
-            const st_status status = jpeg ? st_jpeg_write(path, b.rgb, 50, 40, 80, &err) : st_png_write(path, b.rgb, 50, 40, 3, &err);
+            const st_status status =
+                jpeg ? st_jpeg_write(path, b.rgb, 50, 40, 80, &err) : st_png_write(path, b.rgb, 50, 40, 3, &err);
             st_mem_fail_after(0);
             if (status == ST_OK) {
                 assert_true(k > 2);

@@ -27,8 +27,9 @@ static inline int next_line(FILE *f, manifest_line *m)
     char line[400];
     if (!fgets(line, sizeof line, f)) return 0;
     memset(m, 0, sizeof *m);
-    assert_int_equal(sscanf(line, "%79s %u %u %7s %d %d %d %d %f %f %d", m->file, &m->width, &m->height, m->format, &m->bits, &m->bands,
-                            &m->orientation, &m->stretched, &m->low, &m->high, &m->tolerance), 11);
+    assert_int_equal(sscanf(line, "%79s %u %u %7s %d %d %d %d %f %f %d", m->file, &m->width, &m->height, m->format,
+                            &m->bits, &m->bands, &m->orientation, &m->stretched, &m->low, &m->high, &m->tolerance),
+                     11);
     return 1;
 }
 

@@ -1,10 +1,13 @@
-/* picture_files_test.c: every format and mode against the pixels it must give. The files, the pixels and the manifest come from
- * tests/reference/make_picture_files.py: the pixels are Pillow's wherever Pillow has an answer.
+/* picture_files_test.c: every format and mode against the pixels it must give. The files, the pixels and the manifest
+ * come from tests/reference/make_picture_files.py: the pixels are Pillow's wherever Pillow has an answer.
  */
 #include "picture_files.h"
 
 /* The manifest must hold at least this many lines per format: an empty one would pass everything. */
-static const struct { const char *format; int n; } expected[] = { { "jpeg", 20 }, { "png", 40 }, { "webp", 10 }, { "tiff", 65 } };
+static const struct {
+    const char *format;
+    int n;
+} expected[] = { { "jpeg", 20 }, { "png", 40 }, { "webp", 10 }, { "tiff", 65 } };
 #define N_EXPECTED (sizeof expected / sizeof expected[0])
 
 static int largest_difference(const uint8_t *a, const uint8_t *b, size_t n)
@@ -23,18 +26,20 @@ static void check_bitmap(const st_bitmap *b, const manifest_line *m)
     size_t n;
     snprintf(name, sizeof name, "%s.rgb", m->file);
     uint8_t *want = read_picture_file(name, &n);
-    if (b->width != m->width || b->height != m->height) fail_msg("%s: got %u x %u, expected %u x %u", m->file, b->width, b->height, m->width, m->height);
+    if (b->width != m->width || b->height != m->height)
+        fail_msg("%s: got %u x %u, expected %u x %u", m->file, b->width, b->height, m->width, m->height);
     assert_int_equal(n, (size_t)m->width * m->height * 3);
     const int worst = largest_difference(b->rgb, want, n);
     if (worst > m->tolerance) fail_msg("%s: a sample differs by %d, allowed %d", m->file, worst, m->tolerance);
     free(want);
     assert_string_equal(b->format, m->format);
-    if (b->orientation != m->orientation) fail_msg("%s: orientation %d, expected %d", m->file, b->orientation, m->orientation);
+    if (b->orientation != m->orientation)
+        fail_msg("%s: orientation %d, expected %d", m->file, b->orientation, m->orientation);
     if (b->bits != m->bits || b->bands != m->bands)
         fail_msg("%s: %d bits, %d bands, expected %d and %d", m->file, b->bits, b->bands, m->bits, m->bands);
     if (b->stretched != m->stretched || b->low != m->low || b->high != m->high)
-        fail_msg("%s: stretched %d from %.9g to %.9g, expected %d, %.9g, %.9g", m->file, b->stretched, (double)b->low, (double)b->high, m->stretched,
-                 (double)m->low, (double)m->high);
+        fail_msg("%s: stretched %d from %.9g to %.9g, expected %d, %.9g, %.9g", m->file, b->stretched, (double)b->low,
+                 (double)b->high, m->stretched, (double)m->low, (double)m->high);
     assert_int_equal(b->damaged, 0);
 }
 
@@ -64,7 +69,8 @@ static void test_files__give_the_reference_pixels(void **state)
     }
     fclose(f);
     for (size_t i = 0; i < N_EXPECTED; i++) {
-        if (n_seen[i] < expected[i].n) fail_msg("%d %s files, expected at least %d", n_seen[i], expected[i].format, expected[i].n);
+        if (n_seen[i] < expected[i].n)
+            fail_msg("%d %s files, expected at least %d", n_seen[i], expected[i].format, expected[i].n);
         assert_true(st_bitmap_can_read(expected[i].format));
     }
 }

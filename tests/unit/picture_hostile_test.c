@@ -1,5 +1,6 @@
-/* picture_hostile_test.c: broken and malicious files. Each must give an error that names the file, or, where the damage is not visible, a picture within
- * the caps; never a crash, a hang, a leak or memory taken on a header's word (the sanitizer builds of this test watch that).
+/* picture_hostile_test.c: broken and malicious files. Each must give an error that names the file, or, where the damage
+ * is not visible, a picture within the caps; never a crash, a hang, a leak or memory taken on a header's word (the
+ * sanitizer builds of this test watch that).
  */
 #include "picture_files.h"
 #include <sys/resource.h>
@@ -30,7 +31,8 @@ static st_status decode(st_bitmap *b, const uint8_t *data, size_t n, st_error *e
     assert_null(b->rgb);
     assert_int_equal(b->width, 0);
     assert_int_equal(err->status, status);
-    if (strstr(err->message, NAME ": ") != err->message) fail_msg("message does not begin with the file: %s", err->message);
+    if (strstr(err->message, NAME ": ") != err->message)
+        fail_msg("message does not begin with the file: %s", err->message);
     return status;
 }
 
@@ -46,15 +48,39 @@ static void expect_error(const uint8_t *data, size_t n, st_status want, const ch
 /* ------------------------------------------------------------------ cut files */
 
 static const char *const samples[] = {
-    "jpeg_420.jpg", "jpeg_progressive.jpg", "jpeg_cmyk_adobe.jpg", "jpeg_gray.jpg", "jpeg_orientation_6.jpg", "png_rgb.png", "png_palette4.png",
-    "png_gray16_sensor.png", "png_rgb16_adam7.png", "png_orientation_profile.png", "png_orientation_zxmp.png", "webp_lossy.webp", "webp_lossless.webp",
-    "webp_lossy_alpha.webp", "webp_animated_offset.webp", "webp_orientation_6.webp", "tiff_rgb_strips.tif", "tiff_rgb_tiles_deflate.tif",
-    "tiff_rgb_planar_deflate.tif", "tiff_jpeg.tif", "tiff_ycbcr.tif", "tiff_group4.tif", "tiff_rgb_lzw.tif", "tiff_float_sensor.tif",
-    "tiff_palette4.tif", "tiff_rgb_bigtiff.tif", "tiff_rgba_associated.tif", "heif_420.heic",
+    "jpeg_420.jpg",
+    "jpeg_progressive.jpg",
+    "jpeg_cmyk_adobe.jpg",
+    "jpeg_gray.jpg",
+    "jpeg_orientation_6.jpg",
+    "png_rgb.png",
+    "png_palette4.png",
+    "png_gray16_sensor.png",
+    "png_rgb16_adam7.png",
+    "png_orientation_profile.png",
+    "png_orientation_zxmp.png",
+    "webp_lossy.webp",
+    "webp_lossless.webp",
+    "webp_lossy_alpha.webp",
+    "webp_animated_offset.webp",
+    "webp_orientation_6.webp",
+    "tiff_rgb_strips.tif",
+    "tiff_rgb_tiles_deflate.tif",
+    "tiff_rgb_planar_deflate.tif",
+    "tiff_jpeg.tif",
+    "tiff_ycbcr.tif",
+    "tiff_group4.tif",
+    "tiff_rgb_lzw.tif",
+    "tiff_float_sensor.tif",
+    "tiff_palette4.tif",
+    "tiff_rgb_bigtiff.tif",
+    "tiff_rgba_associated.tif",
+    "heif_420.heic",
 };
 #define N_SAMPLES (sizeof samples / sizeof samples[0])
 
-/* A TIFF may end in bytes that nothing points to, and group 4 data ends where its rows do; all else must miss what was cut. */
+/* A TIFF may end in bytes that nothing points to, and group 4 data ends where its rows do; all else must miss what was
+ * cut. */
 static int may_be_cut(const char *name, size_t kept, size_t n)
 {
     return (strncmp(name, "tiff", 4) == 0 && n - kept <= 8) || strcmp(name, "tiff_group4.tif") == 0;
@@ -75,7 +101,8 @@ static void test_hostile__cut_anywhere(void **state)
             assert_non_null(part);
             memcpy(part, data, kept);
             if (decode(&b, part, kept, &err) != ST_OK) n_refused++;
-            else if (!may_be_cut(samples[i], kept, n)) fail_msg("%s: cut to %zu of %zu bytes was accepted", samples[i], kept, n);
+            else if (!may_be_cut(samples[i], kept, n))
+                fail_msg("%s: cut to %zu of %zu bytes was accepted", samples[i], kept, n);
             st_bitmap_free(&b);
             free(part);
         }
@@ -99,7 +126,8 @@ static void test_hostile__flipped_bits(void **state)
             assert_non_null(copy);
             memcpy(copy, data, n);
             const uint32_t n_flips = 1 + random_below(4);
-            const uint32_t reach = round & 1 ? (uint32_t)n : (uint32_t)(n < 200 ? n : 200); /* headers get half of them */
+            const uint32_t reach =
+                round & 1 ? (uint32_t)n : (uint32_t)(n < 200 ? n : 200); /* headers get half of them */
             for (uint32_t k = 0; k < n_flips; k++) copy[random_below(reach)] ^= (uint8_t)(1u << random_below(8));
             if (decode(&b, copy, n, &err) == ST_OK) st_bitmap_free(&b);
             free(copy);
@@ -110,8 +138,8 @@ static void test_hostile__flipped_bits(void **state)
     assert_true(n_done > 10000);
 }
 
-/* Flipped headers again, in a process that may have only 400 MB more: nothing may run out of memory when at most a million pixels are asked for, so no
- * header's word, in our code or in a library, was taken for an allocation. */
+/* Flipped headers again, in a process that may have only 400 MB more: nothing may run out of memory when at most a
+ * million pixels are asked for, so no header's word, in our code or in a library, was taken for an allocation. */
 static int flip_with_little_memory(void)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -133,7 +161,8 @@ static int flip_with_little_memory(void)
             st_bitmap b;
             st_error err;
             memcpy(copy, data, n);
-            for (uint32_t k = 0; k < 3; k++) copy[random_below((uint32_t)(n < 300 ? n : 300))] = (uint8_t)random_below(256);
+            for (uint32_t k = 0; k < 3; k++)
+                copy[random_below((uint32_t)(n < 300 ? n : 300))] = (uint8_t)random_below(256);
             const st_status status = st_bitmap_decode(&b, copy, n, samples[i], &options, &err);
             if (status == ST_ERR_NOMEM) {
                 fprintf(stderr, "%s\n", err.message);
@@ -229,9 +258,9 @@ static void set_size(const char *name, uint8_t *d, size_t n, uint32_t w, uint32_
     else set_webp_size(d, w, h);
 }
 
-static const char *const sized[] = { "png_rgb.png", "png_rgb16_adam7.png", "jpeg_420.jpg", "jpeg_progressive.jpg", "tiff_rgb_strips.tif",
-                                     "tiff_jpeg.tif", "tiff_ycbcr.tif", "webp_orientation_6.webp",
-                                     "webp_animated_offset.webp" };
+static const char *const sized[] = { "png_rgb.png",          "png_rgb16_adam7.png",     "jpeg_420.jpg",
+                                     "jpeg_progressive.jpg", "tiff_rgb_strips.tif",     "tiff_jpeg.tif",
+                                     "tiff_ycbcr.tif",       "webp_orientation_6.webp", "webp_animated_offset.webp" };
 #define N_SIZED (sizeof sized / sizeof sized[0])
 
 static void test_hostile__giant_headers_take_no_memory(void **state)
@@ -273,7 +302,8 @@ static void test_hostile__empty_pictures(void **state)
             st_bitmap b;
             st_error err;
             const st_status status = decode(&b, data, n, &err);
-            if (status != ST_ERR_FORMAT && status != ST_ERR_UNSUPPORTED) fail_msg("%s with a side of 0: status %d", sized[i], (int)status);
+            if (status != ST_ERR_FORMAT && status != ST_ERR_UNSUPPORTED)
+                fail_msg("%s with a side of 0: status %d", sized[i], (int)status);
             free(data);
         }
     }
@@ -290,7 +320,8 @@ static void test_hostile__webp_frame_of_no_size(void **state)
     free(data);
 }
 
-/* Larger than the file, smaller than the cap: found before memory for the pixels is taken where the format's best ratio is known. */
+/* Larger than the file, smaller than the cap: found before memory for the pixels is taken where the format's best ratio
+ * is known. */
 static void test_hostile__png_whose_data_cannot_fill_it(void **state)
 {
     (void)state;
@@ -383,8 +414,13 @@ static void add_png_head(growing *g, uint32_t w, uint32_t h)
 static void test_hostile__zlib_bombs(void **state)
 {
     (void)state;
-    static const struct { const char *kind, *prefix; size_t n_prefix; } where[] = {
-        { "zTXt", "Raw profile type exif\0", 23 }, { "iTXt", "XML:com.adobe.xmp\0\1\0\0", 22 }, { "iCCP", "x\0", 3 }, { "zTXt", "Comment\0", 9 } };
+    static const struct {
+        const char *kind, *prefix;
+        size_t n_prefix;
+    } where[] = { { "zTXt", "Raw profile type exif\0", 23 },
+                  { "iTXt", "XML:com.adobe.xmp\0\1\0\0", 22 },
+                  { "iCCP", "x\0", 3 },
+                  { "zTXt", "Comment\0", 9 } };
     growing g = { 0 };
     size_t n;
     add_png_head(&g, 10, 10);
@@ -514,7 +550,8 @@ static void test_hostile__every_allocation_may_fail(void **state)
 #ifndef ST_HAVE_HEIF
             if (status == ST_ERR_UNSUPPORTED) break;
 #endif
-            if (status != ST_ERR_NOMEM) fail_msg("%s, allocation %d: status %d, %s", samples[i], (int)k, (int)status, err.message);
+            if (status != ST_ERR_NOMEM)
+                fail_msg("%s, allocation %d: status %d, %s", samples[i], (int)k, (int)status, err.message);
             n_failed++;
         }
         free(data);

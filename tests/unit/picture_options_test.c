@@ -1,5 +1,5 @@
-/* picture_options_test.c: caps, struct_size, and the stretch asked for, refused and automatic. Pictures are PNGs made by hand here, so that every sample
- * is known; the automatic cases on real files are in picture_files_test.c.
+/* picture_options_test.c: caps, struct_size, and the stretch asked for, refused and automatic. Pictures are PNGs made
+ * by hand here, so that every sample is known; the automatic cases on real files are in picture_files_test.c.
  */
 #include "picture_files.h"
 #include <math.h>
@@ -23,7 +23,8 @@ static size_t add_chunk(uint8_t *out, const char *kind, const uint8_t *data, siz
 static uint8_t *make_png(const uint16_t *v, uint32_t w, uint32_t h, int channels, int bits, size_t *n)
 {
     const size_t row = (size_t)w * (size_t)channels * (size_t)(bits / 8) + 1;
-    uint8_t *raw = calloc(h, row), *packed = malloc(compressBound(row * h)), *png = malloc(compressBound(row * h) + 100);
+    uint8_t *raw = calloc(h, row), *packed = malloc(compressBound(row * h)),
+            *png = malloc(compressBound(row * h) + 100);
     assert_true(raw && packed && png);
     for (uint32_t y = 0; y < h; y++)
         for (size_t x = 0; x < (size_t)w * (size_t)channels; x++) {
@@ -48,7 +49,8 @@ static uint8_t *make_png(const uint16_t *v, uint32_t w, uint32_t h, int channels
     return png;
 }
 
-static st_bitmap decode(const uint16_t *v, uint32_t w, uint32_t h, int channels, int bits, const st_bitmap_options *options)
+static st_bitmap decode(const uint16_t *v, uint32_t w, uint32_t h, int channels, int bits,
+                        const st_bitmap_options *options)
 {
     size_t n;
     st_bitmap b;
@@ -89,7 +91,8 @@ static void test_options__caps(void **state)
 static void test_options__max_pixels_in_every_format(void **state)
 {
     (void)state;
-    static const char *const files[] = { "jpeg_420.jpg", "jpeg_orientation_6.jpg", "png_rgb16.png", "webp_lossy.webp", "webp_animated.webp", "tiff_rgb_tiles.tif",
+    static const char *const files[] = { "jpeg_420.jpg",    "jpeg_orientation_6.jpg", "png_rgb16.png",
+                                         "webp_lossy.webp", "webp_animated.webp",     "tiff_rgb_tiles.tif",
                                          "tiff_ycbcr.tif" };
     st_bitmap_options o = ST_BITMAP_OPTIONS_INIT;
     o.max_pixels = 29 * 21 - 1;
@@ -140,13 +143,15 @@ static void test_options__struct_size(void **state)
 static void expect_gray(const st_bitmap *b, size_t i, int want)
 {
     for (int c = 0; c < 3; c++)
-        if (b->rgb[3 * i + (size_t)c] != want) fail_msg("pixel %zu channel %d is %d, expected %d", i, c, b->rgb[3 * i + (size_t)c], want);
+        if (b->rgb[3 * i + (size_t)c] != want)
+            fail_msg("pixel %zu channel %d is %d, expected %d", i, c, b->rgb[3 * i + (size_t)c], want);
 }
 
 static void expect_range(const st_bitmap *b, int stretched, float low, float high)
 {
     if (b->stretched != stretched || b->low != low || b->high != high)
-        fail_msg("stretched %d from %g to %g, expected %d, %g, %g", b->stretched, (double)b->low, (double)b->high, stretched, (double)low, (double)high);
+        fail_msg("stretched %d from %g to %g, expected %d, %g, %g", b->stretched, (double)b->low, (double)b->high,
+                 stretched, (double)low, (double)high);
 }
 
 /* 1,000 samples of 500 .. 1499, two of them broken: the percentiles do not see those. */
@@ -190,7 +195,8 @@ static void test_stretch__range_decides(void **state)
         assert_int_equal(b.stretched, top < 32767);
         st_bitmap_free(&b);
     }
-    for (int i = 0; i < 64; i++) v[i] = (uint16_t)(257 * (100 + i)); /* 8-bit data in 16 bits: a photograph, however flat */
+    for (int i = 0; i < 64; i++)
+        v[i] = (uint16_t)(257 * (100 + i)); /* 8-bit data in 16 bits: a photograph, however flat */
     st_bitmap b = decode(v, 8, 8, 1, 16, NULL);
     expect_range(&b, 0, 0, 65535);
     for (size_t i = 0; i < 64; i++) expect_gray(&b, i, 100 + (int)i);
@@ -233,7 +239,8 @@ static void test_stretch__always_on_8_bits(void **state)
     st_bitmap_free(&b);
 }
 
-/* One value in all but a few samples: the percentiles coincide and the few decide; one value in all: nothing to stretch. */
+/* One value in all but a few samples: the percentiles coincide and the few decide; one value in all: nothing to
+ * stretch. */
 static void test_stretch__flat_pictures(void **state)
 {
     (void)state;
