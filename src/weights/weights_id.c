@@ -41,7 +41,7 @@ st_status st_weights_id(char out[ST_ID_TEXT], st_catalog *cat, const st_binding 
         if (slot->n_elements <= RUN * RUNS) {
             hash_values(&sha, cat, slot, 0, (size_t)slot->n_elements);
         } else {
-            for (uint64_t k = 0; k < RUNS; k++) hash_values(&sha, cat, slot, k * ((slot->n_elements - RUN) / (RUNS - 1)), RUN);
+            for (uint64_t k = 0; k < RUNS; k++) hash_values(&sha, cat, slot, k * (slot->n_elements - RUN) / (RUNS - 1), RUN);
         }
     }
     uint8_t digest[SHA256_DIGEST_SIZE];
