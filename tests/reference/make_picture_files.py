@@ -376,6 +376,13 @@ def tiff_colour_files():
     by_pillow("tiff_jpeg.tif", save(im, "TIFF", compression="jpeg", quality=90), "tiff", 8, 3)
     by_pillow("tiff_jpeg_gray.tif", save(im.convert("L"), "TIFF", compression="jpeg", quality=90), "tiff", 8, 1)
     by_pillow("tiff_ycbcr.tif", tiff(np.asarray(im.convert("YCbCr")), 6, compress=True, more=[(530, 3, [1, 1])]), "tiff", 8, 3)
+    by_pillow("tiff_ycbcr_orientation_6.tif", tiff(
+        np.asarray(im.convert("YCbCr")), 6, compress=True, orientation=6, more=[(530, 3, [1, 1])]), "tiff", 8, 3, 6)
+    by_pillow("tiff_jpeg_ycbcr.tif", save(im.convert("YCbCr"), "TIFF", compression="jpeg", quality=90), "tiff", 8, 3)
+    by_pillow("tiff_orientation_xmp.tif", save(im, "TIFF", compression="tiff_lzw", tiffinfo={700: XMP}), "tiff", 8, 3, 6)
+    name = "tiff_black_5bands.tif"  # as satellite pictures come: gray by its tag, five bands of no meaning
+    (OUT / name).write_bytes(tiff(np.concatenate([s, alpha, alpha], -1), 1, extra=(0, 0, 0, 0), compress=True))
+    record(name, s, "tiff", 8, 5, source="first three bands")
     cmyk = np.asarray(im.convert("CMYK")).copy()
     cmyk[..., 3] = alpha[..., 0] // 3
     by_pillow("tiff_cmyk.tif", tiff(cmyk, 5, compress=True), "tiff", 8, 4)
@@ -426,6 +433,7 @@ def tiff_gray_files():
     signed = g.astype(np.int16) * 20 - 1500
     by_stretch("tiff_int16.tif", tiff(signed, 1), signed, "tiff", 16, 1)
     by_stretch("tiff_uint32.tif", tiff(g.astype(np.uint32) * 1000 + 7, 1, endian=">"), g.astype(np.uint32) * 1000 + 7, "tiff", 32, 1)
+    by_stretch("tiff_int32.tif", tiff(g.astype(np.int32) * 1000 - 70007, 1), g.astype(np.int32) * 1000 - 70007, "tiff", 32, 1)
     f = (g.astype(np.float32) * 3.7 - 100).astype(np.float32)
     f[0, :3] = np.nan, np.inf, -np.inf
     f[5, 5] = 1e30
@@ -433,8 +441,9 @@ def tiff_gray_files():
     by_stretch("tiff_float_big_endian.tif", tiff(f, 1, endian=">", tile=(16, 16)), f, "tiff", 32, 1)
     d = f.astype(np.float64)
     by_stretch("tiff_double.tif", tiff(d, 1), f, "tiff", 64, 1)
-    by_stretch("tiff_half.tif", tiff(np.where(np.isfinite(f), np.minimum(f, 60000), f).astype(np.float16), 1),
-               np.where(np.isfinite(f), np.minimum(f, 60000), f).astype(np.float16).astype(np.float32), "tiff", 16, 1)
+    half = np.where(np.isfinite(f), np.minimum(f, 60000), f).astype(np.float16)
+    half[7, 7] = 1e-7  # a subnormal
+    by_stretch("tiff_half.tif", tiff(half, 1), half.astype(np.float32), "tiff", 16, 1)
     unit = np.linspace(0, 1, W * H).reshape(H, W).astype(np.float32)
     name = "tiff_float_unit.tif"
     (OUT / name).write_bytes(tiff(unit, 1))

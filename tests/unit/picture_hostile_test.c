@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <jpeglib.h>
 #include "base/mem.h"
 #include "temp_folder.h"
 
@@ -527,6 +528,52 @@ static void test_hostile__damaged_jpeg(void **state)
     free(data);
 }
 
+/* A JPEG may hold any number of components without a meaning. */
+static void test_hostile__jpeg_of_two_components(void **state)
+{
+    (void)state;
+    struct jpeg_compress_struct j;
+    struct jpeg_error_mgr errors;
+    unsigned char *data = NULL, black[16 * 2] = { 0 };
+    unsigned long n = 0;
+    JSAMPROW row = black;
+    j.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&j);
+    jpeg_mem_dest(&j, &data, &n);
+    j.image_width = j.image_height = 16;
+    j.input_components = 2;
+    j.in_color_space = JCS_UNKNOWN;
+    jpeg_set_defaults(&j);
+    jpeg_start_compress(&j, TRUE);
+    while (j.next_scanline < 16) jpeg_write_scanlines(&j, &row, 1);
+    jpeg_finish_compress(&j);
+    jpeg_destroy_compress(&j);
+    expect_error(data, n, ST_ERR_UNSUPPORTED, "2 components");
+    free(data);
+}
+
+/* Colour models that are well-formed and cannot be shown are named. */
+static void test_hostile__tiff_without_a_use(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t tag, value;
+        const char *words;
+    } changes[] = { { 262, 8, "photometric interpretation) 8" }, { 339, 5, "sample format 5" }, { 262, 5, "ink set" } };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        size_t n;
+        uint8_t *data = read_picture_file(i == 1 ? "tiff_float_unit.tif" : "tiff_rgb_strips.tif", &n);
+        put_le(tiff_value(data, changes[i].tag), changes[i].value, 2);
+        expect_error(data, n, ST_ERR_UNSUPPORTED, changes[i].words);
+        free(data);
+    }
+    size_t n;
+    uint8_t *data = read_picture_file("tiff_palette4.tif", &n);
+    put_le(tiff_value(data, 320) - 8, 60000, 2); /* the colour map becomes an unknown tag */
+    expect_error(data, n, ST_ERR_FORMAT, "TIFF");
+    free(data);
+}
+
 /* ------------------------------------------------------------------ out of memory */
 
 static void test_hostile__every_allocation_may_fail(void **state)
@@ -576,6 +623,8 @@ int main(void)
         cmocka_unit_test(test_hostile__not_a_picture),
         cmocka_unit_test(test_hostile__paths),
         cmocka_unit_test(test_hostile__damaged_jpeg),
+        cmocka_unit_test(test_hostile__jpeg_of_two_components),
+        cmocka_unit_test(test_hostile__tiff_without_a_use),
         cmocka_unit_test(test_hostile__every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,12 @@ static void test_options__max_pixels_in_every_format(void **state)
         assert_int_equal(st_bitmap_load(&b, path, &o, &err), ST_ERR_LIMIT);
         assert_non_null(strstr(err.message, "29 x 21"));
     }
+#ifdef ST_HAVE_HEIF
+    st_bitmap b;
+    st_error err = { 0 };
+    assert_int_equal(st_bitmap_load(&b, PICTURES "heif_rotated_6.heic", &o, &err), ST_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "48 x 64"));
+#endif
 }
 
 static void test_options__struct_size(void **state)
