@@ -112,10 +112,10 @@ static float presence_logit(const st_run *run, const st_detect *d, const float *
     float *normed = st_run_floats(run, 1, D), *logit = st_run_floats(run, 1, 1);
     st_norm_run(run, &d->dec.presence_norm, token, 1, normed);
     st_mlp_run(run, d->dec.presence_head, 3, normed, 1, logit);
-    st_run_probe(run, logit, 1, 1, "presence");
-    float value = st_run_idle(run) ? 0.0f : *logit;
     /* Meta computes this clamp and throws it away; Hugging Face's port really clamps. */
-    if (d->dims->clamp_presence) value = fminf(fmaxf(value, -10.0f), 10.0f);
+    if (d->dims->clamp_presence && !st_run_idle(run)) *logit = fminf(fmaxf(*logit, -10.0f), 10.0f);
+    st_run_probe(run, logit, 1, 1, "presence");
+    const float value = st_run_idle(run) ? 0.0f : *logit;
     st_arena_rewind(run->arena, mark);
     return value;
 }

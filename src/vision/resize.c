@@ -28,6 +28,7 @@ static void axis_free(axis *a)
     st_free(a->taps);
     st_free(a->weight);
     st_free(a->fixed);
+    *a = (axis){0};
 }
 
 /* ATen UpSampleKernel.cpp, HelperInterpBase::_compute_indices_min_size_weights_aa, once in fp32 (GPU path) and once in fp64 (uint8 path). */

@@ -8,5 +8,7 @@ foreach(cases ${ST_GOLDEN_SETS})
   get_filename_component(name ${folder} NAME)
   add_test(NAME golden.${name} COMMAND golden_test --set ${folder})
   add_test(NAME golden.${name}.threads-3 COMMAND golden_test --set ${folder} --threads 3)
-  add_test(NAME golden.${name}.mutations COMMAND golden_test --set ${folder} --mutations)
+  if(NOT name MATCHES "sam31") # holds no stages to notice a mutation with; its arithmetic is tiny-meta's
+    add_test(NAME golden.${name}.mutations COMMAND golden_test --set ${folder} --mutations)
+  endif()
 endforeach()
