@@ -1,10 +1,10 @@
-/* mask_bench.c: how long logits take to become runs, and what memory that costs: N synthetic instances of 288 x 288 logits, enlarged to a large
- * picture on a few threads, each mask by one thread.
+/* mask_bench.c: how long logits take to become runs, and what memory that costs: N synthetic instances of 288 x 288
+ * logits, enlarged to a large picture on a few threads, each mask by one thread.
  *
  *     mask_bench [--instances 100] [--size 4032] [--threads 2] [--rounds 9] [--noise] [--json]
  *
- * Prints the median of the rounds, the best, and how much the peak resident memory grew beyond the logits. --noise takes the worst case, logits
- * that change sign everywhere.
+ * Prints the median of the rounds, the best, and how much the peak resident memory grew beyond the logits. --noise
+ * takes the worst case, logits that change sign everywhere.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -63,11 +63,13 @@ static uint32_t next_random(uint64_t *state)
 /* A wavy blob of a seventh to a half of the picture across, with a hole, on a slightly uneven ground. */
 static void fill_blob(float *logits, uint64_t *seed)
 {
-    const float cx = (float)(40 + next_random(seed) % 208), cy = (float)(40 + next_random(seed) % 208), r = (float)(20 + next_random(seed) % 50);
+    const float cx = (float)(40 + next_random(seed) % 208), cy = (float)(40 + next_random(seed) % 208),
+                r = (float)(20 + next_random(seed) % 50);
     for (int y = 0; y < SIDE; y++) {
         for (int x = 0; x < SIDE; x++) {
             const float dx = (float)x - cx, dy = (float)y - cy, d2 = (dx * dx + dy * dy) / (r * r);
-            const float wave = (float)((x * 7 + y * 3) % 11) * 0.03f, hole = (dx - r / 3) * (dx - r / 3) + dy * dy < r * r / 30 ? 12 : 0;
+            const float wave = (float)((x * 7 + y * 3) % 11) * 0.03f,
+                        hole = (dx - r / 3) * (dx - r / 3) + dy * dy < r * r / 30 ? 12 : 0;
             const float logit = 8 * (1 - d2) + wave - hole;
             *logits++ = (logit < -12 ? -12 : logit) + (float)(next_random(seed) % 1000) * 1e-4f;
         }
@@ -84,7 +86,8 @@ static void *work(void *arg)
     job *j = arg;
     for (unsigned i; (i = atomic_fetch_add(&j->next, 1)) < j->o->instances;) {
         const float *logits = j->logits + (size_t)i * SIDE * SIDE;
-        if (st_rle_from_logits(&j->masks[i], logits, SIDE, SIDE, j->o->size, j->o->size, 0, NULL) != ST_OK) atomic_store(&j->failed, true);
+        if (st_rle_from_logits(&j->masks[i], logits, SIDE, SIDE, j->o->size, j->o->size, 0, NULL) != ST_OK)
+            atomic_store(&j->failed, true);
     }
     return NULL;
 }
@@ -111,10 +114,19 @@ static int by_value(const void *a, const void *b)
 static bool parse(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--noise") == 0) { o->noise = true; continue; }
-        if (strcmp(argv[i], "--json") == 0) { o->json = true; continue; }
-        uint32_t *value = strcmp(argv[i], "--instances") == 0 ? &o->instances : strcmp(argv[i], "--size") == 0 ? &o->size
-                        : strcmp(argv[i], "--threads") == 0 ? &o->threads : strcmp(argv[i], "--rounds") == 0 ? &o->rounds : NULL;
+        if (strcmp(argv[i], "--noise") == 0) {
+            o->noise = true;
+            continue;
+        }
+        if (strcmp(argv[i], "--json") == 0) {
+            o->json = true;
+            continue;
+        }
+        uint32_t *value = strcmp(argv[i], "--instances") == 0 ? &o->instances
+                          : strcmp(argv[i], "--size") == 0    ? &o->size
+                          : strcmp(argv[i], "--threads") == 0 ? &o->threads
+                          : strcmp(argv[i], "--rounds") == 0  ? &o->rounds
+                                                              : NULL;
         if (!value || i + 1 == argc) return false;
         char *end;
         errno = 0;
@@ -130,22 +142,27 @@ static void report(const options *o, double *times, uint64_t grown_kib, uint64_t
     qsort(times, o->rounds, sizeof *times, by_value);
     const double median = 1e3 * times[o->rounds / 2], best = 1e3 * times[0];
     if (o->json) {
-        printf("{\"bench\":\"masks\",\"kind\":\"%s\",\"instances\":%u,\"size\":%u,\"threads\":%u,\"rounds\":%u,\"median_ms\":%.3f,\"best_ms\":%.3f,"
+        printf("{\"bench\":\"masks\",\"kind\":\"%s\",\"instances\":%u,\"size\":%u,\"threads\":%u,\"rounds\":%u,"
+               "\"median_ms\":%.3f,\"best_ms\":%.3f,"
                "\"peak_growth_kib\":%" PRIu64 ",\"runs\":%" PRIu64 ",\"area\":%" PRIu64 "}\n",
-               o->noise ? "noise" : "blobs", o->instances, o->size, o->threads, o->rounds, median, best, grown_kib, n_runs, area);
+               o->noise ? "noise" : "blobs", o->instances, o->size, o->threads, o->rounds, median, best, grown_kib,
+               n_runs, area);
         return;
     }
-    printf("%u %s, %d x %d logits to %u x %u, %u threads: median %.2f ms of %u rounds (best %.2f), %.3f ms of one thread per mask\n", o->instances,
-           o->noise ? "masks of noise" : "blobs", SIDE, SIDE, o->size, o->size, o->threads, median, o->rounds, best, median * o->threads / o->instances);
+    printf("%u %s, %d x %d logits to %u x %u, %u threads: median %.2f ms of %u rounds (best %.2f), %.3f ms of one "
+           "thread per mask\n",
+           o->instances, o->noise ? "masks of noise" : "blobs", SIDE, SIDE, o->size, o->size, o->threads, median,
+           o->rounds, best, median * o->threads / o->instances);
     printf("%" PRIu64 " runs, %.1f %% of the pixels inside; peak memory grew by %.2f MiB, results included\n", n_runs,
            100.0 * (double)area / ((double)o->size * o->size * o->instances), (double)grown_kib / 1024);
 }
 
 int main(int argc, char **argv)
 {
-    options o = {.instances = 100, .size = 4032, .threads = 2, .rounds = 9};
+    options o = { .instances = 100, .size = 4032, .threads = 2, .rounds = 9 };
     if (!parse(&o, argc, argv)) {
-        fprintf(stderr, "usage: mask_bench [--instances N] [--size PIXELS] [--threads N] [--rounds N] [--noise] [--json]\n");
+        fprintf(stderr,
+                "usage: mask_bench [--instances N] [--size PIXELS] [--threads N] [--rounds N] [--noise] [--json]\n");
         return 2;
     }
     static double times[MAX_ROUNDS];
@@ -153,8 +170,9 @@ int main(int argc, char **argv)
     st_rle *masks = calloc(o.instances, sizeof *masks);
     if (!logits || !masks) return 1;
     uint64_t seed = 1;
-    for (uint32_t i = 0; i < o.instances; i++) (o.noise ? fill_noise : fill_blob)(logits + (size_t)i * SIDE * SIDE, &seed);
-    job j = {.o = &o, .logits = logits, .masks = masks};
+    for (uint32_t i = 0; i < o.instances; i++)
+        (o.noise ? fill_noise : fill_blob)(logits + (size_t)i * SIDE * SIDE, &seed);
+    job j = { .o = &o, .logits = logits, .masks = masks };
     const uint64_t before = peak_kib();
     uint64_t n_runs = 0, area = 0;
     for (uint32_t r = 0; r < o.rounds; r++) {

@@ -1,12 +1,15 @@
-/* outline.c: the exact outlines of a mask, traced from its runs: time and memory go with runs and columns, never with pixels.
+/* outline.c: the exact outlines of a mask, traced from its runs. Time and memory go with runs and columns, not with
+ * pixels.
  *
- * A sweep from left to right keeps the horizontal edges ("strands") of the column last seen, top to bottom: even ones have the inside below (top edges of
- * a run), odd ones above. On the line between two columns, a strand that both columns have goes straight on; every other end of a
- * strand is a corner. Between the corners of one line, paired from the top, lie exactly the vertical edges. So each corner has one horizontal
- * and one vertical edge, and walking with the inside to the right leaves it by one of them: `next`.
+ * A sweep from left to right keeps the horizontal edges ("strands") of the column last seen, top to bottom: even ones
+ * have the inside below (top edges of a run), odd ones above. On the line between two columns, a strand that both
+ * columns have goes straight on; every other end of a strand is a corner. Between the corners of one line, paired from
+ * the top, lie exactly the vertical edges. So each corner has one horizontal and one vertical edge, and walking with
+ * the inside to the right leaves it by one of them: `next`.
  *
- * Where two pixels touch only at a corner, two corners share the place. "Inside above" sorts before "inside below", so each vertical edge meets
- * the strand of its own pixel: insides part there (4-connected), outsides join (8-connected), and no two outlines cross.
+ * Where two pixels touch only at a corner, two corners share the place. "Inside above" sorts before "inside below", so
+ * each vertical edge meets the strand of its own pixel: insides part there (4-connected), outsides join (8-connected),
+ * and no two outlines cross.
  */
 #include "base/checked.h"
 #include "base/error.h"
@@ -18,7 +21,7 @@
 typedef struct corner {
     int32_t x, y;
     uint32_t next;  /* the corner that follows, inside to the right */
-    uint32_t above; /* left ends of odd strands: the left end of the strand above, an edge of the same part; else NONE */
+    uint32_t above; /* at the left end of an odd strand: the left end of the strand above, else NONE */
     uint32_t loop;  /* outline that it belongs to, once walked */
 } corner;
 
@@ -33,7 +36,7 @@ typedef struct strands {
 
 typedef struct tracer {
     const st_rle *mask;
-    size_t run;         /* run that the sweep stands in */
+    size_t run; /* run that the sweep stands in */
     uint64_t run_start;
     strands left, right; /* of the column before the line, and behind it */
     corner *corners;
@@ -56,7 +59,7 @@ static bool add_strand(strands *s, uint64_t y)
     void *items = s->items;
     const bool ok = make_room(&items, &s->room, s->n, sizeof *s->items);
     s->items = items;
-    if (ok) s->items[s->n++] = (strand){(uint32_t)y, NONE};
+    if (ok) s->items[s->n++] = (strand){ (uint32_t)y, NONE };
     return ok;
 }
 
@@ -67,11 +70,11 @@ static uint32_t add_corner(tracer *t, uint32_t x, uint32_t y)
     const bool ok = t->n_corners < NONE && make_room(&corners, &t->room, t->n_corners, sizeof *t->corners);
     t->corners = corners;
     if (!ok) return NONE;
-    t->corners[t->n_corners] = (corner){(int32_t)x, (int32_t)y, NONE, NONE, NONE};
+    t->corners[t->n_corners] = (corner){ (int32_t)x, (int32_t)y, NONE, NONE, NONE };
     return (uint32_t)t->n_corners++;
 }
 
-/* Fills t->right with the edges of column x. *same_until: the last of the columns from x on that one run covers whole. */
+/* Fills t->right with the edges of column x. *same_until: the last column of those from x on that one run fills. */
 static bool read_column(tracer *t, uint32_t x, uint32_t *same_until)
 {
     const uint64_t h = t->mask->height, begin = x * h, end = begin + h;
@@ -115,7 +118,7 @@ static bool join_line(tracer *t, uint32_t x)
             right->items[r++].corner = c;
         } else {
             const uint32_t start = left->items[l++].corner;
-            t->corners[top_edge ? start : c].next = top_edge ? c : start; /* rightwards along top edges, else leftwards */
+            t->corners[top_edge ? start : c].next = top_edge ? c : start; /* rightwards along top edges only */
         }
         if (upper == NONE) {
             upper = c;
@@ -155,9 +158,10 @@ static size_t mark_loops(tracer *t)
     return n;
 }
 
-/* The first corner of an outline is the top of its leftmost edge, so it begins a strand: a top edge if the inside of the mask is
- * inside the outline, else the edge above a hole. The strand above such a one belongs to the same part of the mask: to the outline
- * wanted, or to a hole in the same part whose first corner came earlier, and whose parent is therefore known. */
+/* The first corner of an outline is the top of its leftmost edge, so it begins a strand: a top edge if the inside of
+ * the mask is inside the outline, else the edge above a hole. The strand above such a one belongs to the same part
+ * of the mask: to the outline wanted, or to a hole in the same part whose first corner came earlier, and whose
+ * parent is therefore known. */
 static int32_t parent_of(const tracer *t, const st_polygon *items, size_t first)
 {
     const uint32_t above = t->corners[first].above;
@@ -171,8 +175,10 @@ static st_status write_polygons(st_polygons *out, const tracer *t, size_t n_loop
 {
     size_t n_items_bytes, n_xy_bytes, n_bytes;
     if (n_loops > INT32_MAX || !st_mul_size(&n_items_bytes, n_loops, sizeof *out->items) ||
-        !st_mul_size(&n_xy_bytes, t->n_corners, 2 * sizeof(int32_t)) || !st_add_size(&n_bytes, n_items_bytes, n_xy_bytes)) {
-        return st_fail(err, ST_ERR_LIMIT, "outlines of a mask: %zu outlines with %zu points are too many", n_loops, t->n_corners);
+        !st_mul_size(&n_xy_bytes, t->n_corners, 2 * sizeof(int32_t)) ||
+        !st_add_size(&n_bytes, n_items_bytes, n_xy_bytes)) {
+        return st_fail(err, ST_ERR_LIMIT, "outlines of a mask: %zu outlines with %zu points are too many", n_loops,
+                       t->n_corners);
     }
     st_polygon *items = st_malloc(n_bytes);
     if (!items) return st_fail(err, ST_ERR_NOMEM, "outlines of a mask: out of memory for %zu bytes", n_bytes);
@@ -180,7 +186,7 @@ static st_status write_polygons(st_polygons *out, const tracer *t, size_t n_loop
     size_t n = 0;
     for (size_t first = 0; first < t->n_corners; first++) {
         if (t->corners[first].loop != n) continue;
-        items[n] = (st_polygon){.xy = xy, .n_points = 0, .parent = parent_of(t, items, first)};
+        items[n] = (st_polygon){ .xy = xy, .n_points = 0, .parent = parent_of(t, items, first) };
         size_t c = first;
         do {
             *xy++ = t->corners[c].x;
@@ -190,38 +196,39 @@ static st_status write_polygons(st_polygons *out, const tracer *t, size_t n_loop
         } while (c != first);
         n++;
     }
-    *out = (st_polygons){.items = items, .n = n};
+    *out = (st_polygons){ .items = items, .n = n };
     return ST_OK;
 }
 
 /* What the sweep relies on: runs that add up, none of them empty but the first. */
 static st_status check_canonical(const st_rle *mask, st_error *err)
 {
+    if (mask->width > INT32_MAX || mask->height > INT32_MAX) {
+        return st_fail(err, ST_ERR_LIMIT, "outlines of a mask: a side of %u x %u pixels does not fit a coordinate",
+                       (unsigned)mask->width, (unsigned)mask->height);
+    }
     const uint64_t area = (uint64_t)mask->width * mask->height;
     uint64_t total = 0;
-    bool ok = mask->width <= INT32_MAX && mask->height <= INT32_MAX;
+    bool ok = true;
     for (size_t i = 0; i < mask->n_counts && ok && total <= area; i++) {
         total += mask->counts[i];
         ok = i == 0 || mask->counts[i] > 0;
     }
     if (ok && total == area) return ST_OK;
-    if (mask->width > INT32_MAX || mask->height > INT32_MAX) {
-        return st_fail(err, ST_ERR_LIMIT, "outlines of a mask: a side of %u x %u pixels does not fit a coordinate", (unsigned)mask->width,
-                       (unsigned)mask->height);
-    }
-    return st_fail(err, ST_ERR_INVALID_ARG, "outlines of a mask: its %zu runs are not canonical for %u x %u pixels", mask->n_counts,
-                   (unsigned)mask->width, (unsigned)mask->height);
+    return st_fail(err, ST_ERR_INVALID_ARG, "outlines of a mask: its %zu runs are not canonical for %u x %u pixels",
+                   mask->n_counts, (unsigned)mask->width, (unsigned)mask->height);
 }
 
 st_status st_rle_to_polygons(st_polygons *out, const st_rle *mask, st_error *err)
 {
-    *out = (st_polygons){0};
+    *out = (st_polygons){ 0 };
     st_status status = check_canonical(mask, err);
     if (status != ST_OK) return status;
-    tracer t = {.mask = mask};
+    tracer t = { .mask = mask };
     if (!sweep(&t)) {
-        status = t.n_corners < NONE ? st_fail(err, ST_ERR_NOMEM, "outlines of a mask: out of memory after %zu corners", t.n_corners)
-                                    : st_fail(err, ST_ERR_LIMIT, "outlines of a mask: over %zu corners", t.n_corners);
+        status = t.n_corners < NONE
+                     ? st_fail(err, ST_ERR_NOMEM, "outlines of a mask: out of memory after %zu corners", t.n_corners)
+                     : st_fail(err, ST_ERR_LIMIT, "outlines of a mask: over %zu corners", t.n_corners);
         goto done;
     }
     const size_t n_loops = mark_loops(&t);
@@ -237,5 +244,5 @@ void st_polygons_free(st_polygons *polygons)
 {
     if (!polygons) return;
     st_free(polygons->items);
-    *polygons = (st_polygons){0};
+    *polygons = (st_polygons){ 0 };
 }

@@ -1,7 +1,8 @@
 /* rle.c: run lists made, copied, drawn and measured.
  *
- * Runs are the only form a mask has in this library; a dense map exists only where a caller brings one or asks for one. Run i (zeros first) of
- * a mask covers pixels [start, start + counts[i]) of the picture read column by column, pixel p being column p / height, row p % height.
+ * Runs are the only form a mask has in this library; a dense map exists only where a caller brings one or asks for one.
+ * Run i (zeros first) of a mask covers pixels [start, start + counts[i]) of the picture read column by column, pixel p
+ * being column p / height, row p % height.
  */
 #include <string.h>
 
@@ -12,11 +13,12 @@
 st_status st_mask_check_size(uint32_t width, uint32_t height, const char *what, st_error *err)
 {
     if (width == 0 || height == 0) {
-        return st_fail(err, ST_ERR_INVALID_ARG, "%s: a picture of %u x %u has no pixels", what, (unsigned)width, (unsigned)height);
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: a picture of %u x %u has no pixels", what, (unsigned)width,
+                       (unsigned)height);
     }
     if ((uint64_t)width * height > UINT32_MAX) {
-        return st_fail(err, ST_ERR_LIMIT, "%s: a picture of %u x %u has more pixels than a run length can count (%u)", what,
-                       (unsigned)width, (unsigned)height, (unsigned)UINT32_MAX);
+        return st_fail(err, ST_ERR_LIMIT, "%s: a picture of %u x %u has more pixels than a run length can count (%u)",
+                       what, (unsigned)width, (unsigned)height, (unsigned)UINT32_MAX);
     }
     return ST_OK;
 }
@@ -41,21 +43,22 @@ void st_runs_close(st_runs *r)
 void st_runs_free(st_runs *r)
 {
     st_free(r->counts);
-    *r = (st_runs){0};
+    *r = (st_runs){ 0 };
 }
 
 st_status st_runs_finish(st_runs *r, st_rle *out, uint32_t width, uint32_t height, st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     st_runs_close(r);
     if (r->failed) {
         st_runs_free(r);
-        return st_fail(err, ST_ERR_NOMEM, "mask of %u x %u: out of memory for its runs", (unsigned)width, (unsigned)height);
+        return st_fail(err, ST_ERR_NOMEM, "mask of %u x %u: out of memory for its runs", (unsigned)width,
+                       (unsigned)height);
     }
     /* A result may live long: give back what doubling took too much. When that fails, the larger block is as good. */
     uint32_t *trimmed = r->n < r->room ? st_realloc_array(r->counts, r->n, sizeof *trimmed) : NULL;
-    *out = (st_rle){.width = width, .height = height, .counts = trimmed ? trimmed : r->counts, .n_counts = r->n};
-    *r = (st_runs){0};
+    *out = (st_rle){ .width = width, .height = height, .counts = trimmed ? trimmed : r->counts, .n_counts = r->n };
+    *r = (st_runs){ 0 };
     return ST_OK;
 }
 
@@ -63,30 +66,31 @@ void st_rle_free(st_rle *mask)
 {
     if (!mask) return;
     st_free(mask->counts);
-    *mask = (st_rle){0};
+    *mask = (st_rle){ 0 };
 }
 
 st_status st_rle_copy(st_rle *out, const st_rle *mask, st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     uint32_t *counts = NULL;
     if (mask->n_counts > 0) {
         counts = st_realloc_array(NULL, mask->n_counts, sizeof *counts);
         if (!counts) return st_fail(err, ST_ERR_NOMEM, "copy of a mask: out of memory for %zu runs", mask->n_counts);
         memcpy(counts, mask->counts, mask->n_counts * sizeof *counts);
     }
-    *out = (st_rle){.width = mask->width, .height = mask->height, .counts = counts, .n_counts = mask->n_counts};
+    *out = (st_rle){ .width = mask->width, .height = mask->height, .counts = counts, .n_counts = mask->n_counts };
     return ST_OK;
 }
 
-st_status st_rle_from_counts(st_rle *out, const uint32_t *counts, size_t n_counts, uint32_t width, uint32_t height, st_error *err)
+st_status st_rle_from_counts(st_rle *out, const uint32_t *counts, size_t n_counts, uint32_t width, uint32_t height,
+                             st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     const st_status status = st_mask_check_size(width, height, "run lengths", err);
     if (status != ST_OK) return status;
     const uint64_t area = (uint64_t)width * height;
     uint64_t total = 0;
-    st_runs runs = {0};
+    st_runs runs = { 0 };
     for (size_t i = 0; i < n_counts && total <= area; i++) {
         total += counts[i];
         if (total <= area) st_runs_add(&runs, i & 1, counts[i]);
@@ -99,15 +103,17 @@ st_status st_rle_from_counts(st_rle *out, const uint32_t *counts, size_t n_count
     return st_runs_finish(&runs, out, width, height, err);
 }
 
-st_status st_rle_from_dense(st_rle *out, const uint8_t *mask, uint32_t width, uint32_t height, size_t stride, st_error *err)
+st_status st_rle_from_dense(st_rle *out, const uint8_t *mask, uint32_t width, uint32_t height, size_t stride,
+                            st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     const st_status status = st_mask_check_size(width, height, "dense mask", err);
     if (status != ST_OK) return status;
     if (stride < width) {
-        return st_fail(err, ST_ERR_INVALID_ARG, "dense mask: rows of %zu bytes cannot hold %u pixels", stride, (unsigned)width);
+        return st_fail(err, ST_ERR_INVALID_ARG, "dense mask: rows of %zu bytes cannot hold %u pixels", stride,
+                       (unsigned)width);
     }
-    st_runs runs = {0};
+    st_runs runs = { 0 };
     for (uint32_t x = 0; x < width && !runs.failed; x++) {
         const uint8_t *pixel = mask + x;
         bool value = *pixel != 0;
@@ -152,7 +158,7 @@ uint64_t st_rle_area(const st_rle *mask)
 
 st_box_px st_rle_box(const st_rle *mask)
 {
-    st_box_px box = {UINT32_MAX, UINT32_MAX, 0, 0};
+    st_box_px box = { UINT32_MAX, UINT32_MAX, 0, 0 };
     const uint64_t h = mask->height;
     uint64_t start = 0;
     for (size_t i = 0; i < mask->n_counts && h > 0; start += mask->counts[i], i++) {
@@ -160,11 +166,12 @@ st_box_px st_rle_box(const st_rle *mask)
         const uint64_t last = start + mask->counts[i] - 1;
         const uint32_t x0 = (uint32_t)(start / h), x1 = (uint32_t)(last / h);
         /* A run that goes on in the next column holds the bottom row of one and the top row of the other. */
-        const uint32_t y0 = x0 == x1 ? (uint32_t)(start % h) : 0, y1 = x0 == x1 ? (uint32_t)(last % h) : mask->height - 1;
+        const uint32_t y0 = x0 == x1 ? (uint32_t)(start % h) : 0;
+        const uint32_t y1 = x0 == x1 ? (uint32_t)(last % h) : mask->height - 1;
         if (x0 < box.x0) box.x0 = x0;
         if (y0 < box.y0) box.y0 = y0;
         if (x1 >= box.x1) box.x1 = x1 + 1;
         if (y1 >= box.y1) box.y1 = y1 + 1;
     }
-    return box.x1 == 0 ? (st_box_px){0} : box;
+    return box.x1 == 0 ? (st_box_px){ 0 } : box;
 }

@@ -1,5 +1,5 @@
-/* rle_combine.c: two masks met run by run: overlap, IoU, union, intersection, difference. Cost is the number of runs, never of pixels.
- * IoU is that of `maskApi.c` (rleIou without crowd), in double.
+/* rle_combine.c: two masks met run by run: overlap, IoU, union, intersection, difference. Cost is the number of runs,
+ * never of pixels. IoU is that of `maskApi.c` (rleIou without crowd), in double.
  */
 #include "base/error.h"
 #include "mask/runs.h"
@@ -49,18 +49,19 @@ static bool combined(st_rle_op op, bool a, bool b)
 
 st_status st_rle_combine(st_rle *out, const st_rle *a, const st_rle *b, st_rle_op op, st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     if (!same_size(a, b)) {
-        return st_fail(err, ST_ERR_INVALID_ARG, "two masks to combine: sizes differ, %u x %u and %u x %u", (unsigned)a->width,
-                       (unsigned)a->height, (unsigned)b->width, (unsigned)b->height);
+        return st_fail(err, ST_ERR_INVALID_ARG, "two masks to combine: sizes differ, %u x %u and %u x %u",
+                       (unsigned)a->width, (unsigned)a->height, (unsigned)b->width, (unsigned)b->height);
     }
-    if ((unsigned)op > ST_RLE_SUBTRACT) return st_fail(err, ST_ERR_INVALID_ARG, "two masks to combine: no operation %u", (unsigned)op);
+    if ((unsigned)op > ST_RLE_SUBTRACT)
+        return st_fail(err, ST_ERR_INVALID_ARG, "two masks to combine: no operation %u", (unsigned)op);
     const st_status status = st_mask_check_size(a->width, a->height, "two masks to combine", err);
     if (status != ST_OK) return status;
 
     st_run_reader ra = st_run_reader_start(a), rb = st_run_reader_start(b);
     uint64_t left = (uint64_t)a->width * a->height;
-    st_runs runs = {0};
+    st_runs runs = { 0 };
     while (left > 0 && !runs.failed) {
         const uint64_t step = shortest(ra.left, rb.left, left);
         st_runs_add(&runs, combined(op, ra.value, rb.value), (uint32_t)step);

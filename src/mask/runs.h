@@ -1,7 +1,8 @@
 /* runs.h: how run lists are built and read inside this room.
  *
- * Whatever makes a mask pushes pieces of any length into an st_runs, which joins neighbours of one value: that alone makes every result
- * canonical. Readers walk an st_run_reader, which never leaves the picture, even over a struct that a caller filled with nonsense.
+ * Whatever makes a mask pushes pieces of any length into an st_runs, which joins neighbours of one value: that alone
+ * makes every result canonical. Readers walk an st_run_reader, which never leaves the picture, even over a struct that
+ * a caller filled with nonsense.
  */
 #ifndef ST_MASK_RUNS_H
 #define ST_MASK_RUNS_H
@@ -12,9 +13,9 @@
 typedef struct st_runs {
     uint32_t *counts; /* [n] closed runs, zeros first */
     size_t n, room;
-    uint32_t open;    /* pixels of the run that is still growing */
-    bool value;       /* its value */
-    bool failed;      /* out of memory: nothing is added any more */
+    uint32_t open; /* pixels of the run that is still growing */
+    bool value;    /* its value */
+    bool failed;   /* out of memory: nothing is added any more */
 } st_runs;
 
 /* Refuses a picture without pixels, or with more than run lengths can count. `what` opens the sentence. */
@@ -54,7 +55,7 @@ static inline void st_run_reader_skip_empty(st_run_reader *r)
 }
 static inline st_run_reader st_run_reader_start(const st_rle *mask)
 {
-    st_run_reader r = {.mask = mask};
+    st_run_reader r = { .mask = mask };
     st_run_reader_skip_empty(&r);
     return r;
 }

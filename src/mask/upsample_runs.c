@@ -1,28 +1,33 @@
-/* upsample_runs.c: low-resolution logits straight to runs of the enlarged (or reduced) mask. There is no map of the large size at any time.
+/* upsample_runs.c: low-resolution logits straight to runs of the enlarged (or reduced) mask. There is no map of the
+ * large size at any time.
  *
- * What is computed, bit for bit, is PyTorch's CPU `upsample_bilinear2d` (`aten/src/ATen/native/cpu/UpSampleKernel.cpp`, half-pixel centres) as its
- * AVX2 and AVX-512 builds do it, then `> threshold`:
- *     src = max((dst + 0.5) * (in / out) - 0.5, 0)    i = min(floor(src), in - 1)    l = min(src - i, 1)    per axis, each step rounded
+ * What is computed, bit for bit, is PyTorch's CPU `upsample_bilinear2d` (`aten/src/ATen/native/cpu/UpSampleKernel.cpp`,
+ * half-pixel centres) as its AVX2 and AVX-512 builds do it, then `> T`, the threshold. Per axis, each step rounded:
+ *     src = max((dst + 0.5) * (in / out) - 0.5, 0)    i = min(floor(src), in - 1)    l = min(src - i, 1)
+ * and then, columns first,
  *     row[i] = fma(logit[i][j], 1 - lx, round(logit[i][j+1] * lx))    value = fma(row[i], 1 - ly, round(row[i+1] * ly))
- * (i+1 and j+1 stop at the edge, and stay at i, j on an axis that keeps its size). PyTorch's build without fma, its second kernel for results of
- * height + width <= 128, and its CUDA kernel differ in the last bit of `value`.
+ * where i+1 and j+1 stop at the edge, and are i and j on an axis that keeps its size. PyTorch's build without fma, its
+ * second kernel for results of height + width <= 128, and its CUDA kernel differ in the last bit of `value`.
  *
- * Most pixels need no value. Let u = 2^-24. A logit x is
- *     sure to be in     when high < x <= 2^126,   high = T(1+8u) + 2^-140 for T >= 0, -max(|T|(1-8u) - 2^-140, 0) for T < 0
- *     sure to be out    when x <= low,            low = max(T(1-8u) - 2^-140, 0) for T >= 0, -(|T|(1+8u) + 2^-140) for T < 0
- * and everything else, NaN included, is unsure. CLAIM: four neighbours (or two) that are all sure to be in (out) make every value between them in (out).
- * Proof for T >= 0: rounding is monotone, so values only fall when all four are replaced by their minimum m > high > 0; then nothing cancels and
- * each of the two blends loses at most a factor (1-u)^2 and 2^-149, so value >= m(1-4u) - 2^-148 > T. For "out" take M = max(0, maximum) <= low:
- * if M = 0, all products are <= 0 and so is their sum (or it is NaN, from 0 * -inf, and NaN is out); else value <= M(1+4u) + 2^-148 <= T.
- * For T < 0 mirror the signs. (4u would do; the other 4u are for the rounding of high and low themselves.)
+ * Most pixels need no value. Let u = 2^-24, and call a logit x
+ *     in    when high < x <= 2^126, high = T(1+8u) + 2^-140 for T >= 0, -max(|T|(1-8u) - 2^-140, 0) for T < 0
+ *     out   when x <= low,          low = max(T(1-8u) - 2^-140, 0) for T >= 0, -(|T|(1+8u) + 2^-140) for T < 0;
+ *           or when x is NaN, which makes every blend NaN, and NaN > T is false
+ * and unsure otherwise. CLAIM: between four neighbours (or two) that are all in, every value is in; likewise out.
  *
- * Where a column crosses a cell with ends A = row[i], B = row[i+1] that are finite and not of one sign, the value is monotone in y: l grows with y,
- * 1 - l falls, hence (A >= 0 >= B) A(1-l) and round(B l) both fall or stay, and so does their rounded sum; mirrored for A <= 0 <= B. There the run's end is
- * found by bisection, and with T = 0 that is every crossing. Other cells that are not sure (T != 0, infinities, NaN) are computed pixel by pixel.
+ * Proof for T >= 0. Rounding is monotone, so values only fall when all four are replaced by their minimum m > high > 0;
+ * then nothing cancels, nothing overflows, and each of the two blends loses at most a factor (1-u)^2 and 2^-149; so
+ * value >= m(1-4u) - 2^-148 > T. For out, take M = max(0, maximum) <= low. If M = 0, all products are <= 0 and so is
+ * their sum (or it is NaN, from 0 * -inf); else value <= M(1+4u+8u^2) + 2^-148 <= T. For T < 0 mirror the signs.
+ * (8u instead of 4u leaves room for the rounding of high and low themselves.)
+ *
+ * Where a column crosses a cell with ends A = row[i], B = row[i+1] that are finite and not of one sign, the value is
+ * monotone in y: l grows with y and 1-l falls, hence, if A >= 0 >= B, both A(1-l) and round(Bl) fall or stay, and so
+ * does their rounded sum; mirrored for A <= 0 <= B. There the end of the run is found by bisection, and with T = 0 that
+ * is every crossing. Other unsure cells (T != 0, infinities) are computed pixel by pixel.
  */
 #include <math.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "mask/runs.h"
@@ -32,7 +37,7 @@
 /* Far enough below overflow that no blend of such values becomes infinite. */
 #define MAX_SURE 0x1p126f
 
-enum { OUT = 0, IN = 1, UNSURE = 2 };
+enum { OUT, IN, UNSURE };
 
 typedef struct axis {
     uint32_t n_in, n_out;
@@ -43,16 +48,16 @@ typedef struct axis {
 typedef struct segment {
     uint32_t from, to;
     uint32_t kind;
-    uint32_t row; /* the cell's upper row of logits */
-    float corners[4]; /* logits: upper left, upper right, lower left, lower right */
+    uint32_t row;     /* the cell's upper row of logits */
+    float corners[4]; /* of an unsure cell: logits upper left, upper right, lower left, lower right */
 } segment;
 
 typedef struct upsampler {
     axis x, y;
     const float *logits; /* [y.n_in][x.n_in] */
     float threshold, low, high;
-    uint32_t *first_y;   /* [y.n_in + 1]: where the rows of the result start that lie below logit row i */
-    segment *segments;   /* [y.n_in]: what the present column of cells consists of */
+    uint32_t *first_y; /* [y.n_in + 1]: where the rows of the result start that lie below logit row i */
+    segment *segments; /* [y.n_in]: what the present column of cells consists of */
     size_t n_segments;
     st_runs runs;
 } upsampler;
@@ -100,7 +105,8 @@ static float blend(float a, float b, float weight_of_b)
 
 static void set_threshold(upsampler *u, float threshold)
 {
-    const float t = fabsf(threshold), more = t * (1 + 0x1p-21f) + 0x1p-140f, less = fmaxf(t * (1 - 0x1p-21f) - 0x1p-140f, 0);
+    const float t = fabsf(threshold);
+    const float more = t * (1 + 0x1p-21f) + 0x1p-140f, less = fmaxf(t * (1 - 0x1p-21f) - 0x1p-140f, 0);
     u->threshold = threshold;
     u->low = threshold < 0 ? -more : less;
     u->high = threshold < 0 ? -less : more;
@@ -108,7 +114,7 @@ static void set_threshold(upsampler *u, float threshold)
 
 static uint32_t kind_of(const upsampler *u, float logit)
 {
-    if (logit <= u->low) return OUT;
+    if (!(logit > u->low)) return OUT; /* NaN too */
     return logit > u->high && logit <= MAX_SURE ? IN : UNSURE;
 }
 
@@ -118,27 +124,36 @@ static uint32_t kind_of_row(const upsampler *u, const float *left, const float *
     return kind == kind_of(u, *right) ? kind : UNSURE;
 }
 
-/* Cuts the cells between logit columns j and its right neighbour into segments; cells without a row of the result do not appear. */
+/* The rows of the result below logit row i: more of the last segment, or a new one, which is returned. */
+static segment *add_segment(upsampler *u, uint32_t i, uint32_t kind)
+{
+    segment *last = u->n_segments > 0 ? &u->segments[u->n_segments - 1] : NULL;
+    if (last && last->kind == kind && kind != UNSURE) {
+        last->to = u->first_y[i + 1];
+        return last;
+    }
+    segment *s = &u->segments[u->n_segments++];
+    *s = (segment){ .from = u->first_y[i], .to = u->first_y[i + 1], .kind = kind, .row = i };
+    return s;
+}
+
+/* Cuts the cells between logit columns j and its right neighbour into segments; cells without a row of the result do
+ * not appear. On an axis that keeps its size a cell's lower row has no weight: a cell may be unsure without need. */
 static void find_segments(upsampler *u, uint32_t j)
 {
-    const uint32_t rows = u->y.n_in;
-    const size_t right = source_neighbour(&u->x, j) - j;
+    const size_t right = source_neighbour(&u->x, j) - j, stride = u->x.n_in;
     const float *upper = u->logits + j;
     uint32_t upper_kind = kind_of_row(u, upper, upper + right);
     u->n_segments = 0;
-    for (uint32_t i = 0; i < rows; i++) {
-        const float *lower = upper + (size_t)(source_neighbour(&u->y, i) - i) * u->x.n_in;
-        const float *next = i + 1 < rows ? upper + u->x.n_in : upper;
-        const uint32_t next_kind = kind_of_row(u, next, next + right), lower_kind = lower == upper ? upper_kind : next_kind;
-        const uint32_t kind = upper_kind == lower_kind ? upper_kind : UNSURE;
-        segment *last = u->n_segments > 0 ? &u->segments[u->n_segments - 1] : NULL;
-        if (u->first_y[i] == u->first_y[i + 1]) {
-            /* reduced so far that no pixel falls between these rows */
-        } else if (last && last->kind == kind && kind != UNSURE) {
-            last->to = u->first_y[i + 1];
-        } else {
-            u->segments[u->n_segments++] = (segment){.from = u->first_y[i], .to = u->first_y[i + 1], .kind = kind, .row = i,
-                                                     .corners = {upper[0], upper[right], lower[0], lower[right]}};
+    for (uint32_t i = 0; i < u->y.n_in; i++) {
+        const float *next = i + 1 < u->y.n_in ? upper + stride : upper;
+        const uint32_t next_kind = kind_of_row(u, next, next + right);
+        const uint32_t kind = upper_kind == next_kind ? upper_kind : UNSURE;
+        segment *s = u->first_y[i] < u->first_y[i + 1] ? add_segment(u, i, kind) : NULL;
+        if (s && kind == UNSURE) {
+            const float *lower = source_neighbour(&u->y, i) > i ? next : upper;
+            s->corners[0] = upper[0], s->corners[1] = upper[right];
+            s->corners[2] = lower[0], s->corners[3] = lower[right];
         }
         upper = next;
         upper_kind = next_kind;
@@ -167,11 +182,12 @@ static void add_monotone(upsampler *u, const segment *s, float upper, float lowe
 /* The pixels of one column in a cell that is not of one kind; `weight` is the column's, of the right-hand logits. */
 static void add_cell(upsampler *u, const segment *s, float weight)
 {
-    const float upper = blend(s->corners[0], s->corners[1], weight), lower = blend(s->corners[2], s->corners[3], weight);
+    const float upper = blend(s->corners[0], s->corners[1], weight);
+    const float lower = blend(s->corners[2], s->corners[3], weight);
     const uint32_t kind = kind_of(u, upper);
     if (kind != UNSURE && kind == kind_of(u, lower)) {
         st_runs_add(&u->runs, kind == IN, s->to - s->from);
-    } else if (isfinite(upper) && isfinite(lower) && ((upper >= 0 && lower <= 0) || (upper <= 0 && lower >= 0))) {
+    } else if (isfinite(upper) && isfinite(lower) && (upper >= 0 ? lower <= 0 : lower >= 0)) {
         add_monotone(u, s, upper, lower);
     } else {
         for (uint32_t y = s->from; y < s->to; y++) st_runs_add(&u->runs, is_in(u, s, upper, lower, y), 1);
@@ -199,25 +215,30 @@ static void add_columns(upsampler *u, uint32_t j, uint32_t from, uint32_t to)
 static st_status check_logits(uint32_t rows, uint32_t cols, float threshold, st_error *err)
 {
     if (rows == 0 || cols == 0) {
-        return st_fail(err, ST_ERR_INVALID_ARG, "mask from logits: %u x %u logits are none", (unsigned)rows, (unsigned)cols);
+        return st_fail(err, ST_ERR_INVALID_ARG, "mask from logits: %u x %u logits are none", (unsigned)rows,
+                       (unsigned)cols);
     }
     if (rows > MAX_LOGITS_SIDE || cols > MAX_LOGITS_SIDE) {
-        return st_fail(err, ST_ERR_LIMIT, "mask from logits: a side of %u x %u logits is over %u", (unsigned)rows, (unsigned)cols,
-                       MAX_LOGITS_SIDE);
+        return st_fail(err, ST_ERR_LIMIT, "mask from logits: a side of %u x %u logits is over %u", (unsigned)rows,
+                       (unsigned)cols, MAX_LOGITS_SIDE);
     }
-    if (!isfinite(threshold)) return st_fail(err, ST_ERR_INVALID_ARG, "mask from logits: the threshold %g is not finite", (double)threshold);
+    if (!isfinite(threshold)) {
+        return st_fail(err, ST_ERR_INVALID_ARG, "mask from logits: the threshold %g is not finite", (double)threshold);
+    }
     return ST_OK;
 }
 
-st_status st_rle_from_logits(st_rle *out, const float *logits, uint32_t rows, uint32_t cols, uint32_t width, uint32_t height,
-                             float threshold, st_error *err)
+st_status st_rle_from_logits(st_rle *out, const float *logits, uint32_t rows, uint32_t cols, uint32_t width,
+                             uint32_t height, float threshold, st_error *err)
 {
-    *out = (st_rle){0};
+    *out = (st_rle){ 0 };
     st_status status = st_mask_check_size(width, height, "mask from logits", err);
     if (status == ST_OK) status = check_logits(rows, cols, threshold, err);
     if (status != ST_OK) return status;
 
-    upsampler u = {.x = {cols, width, (float)cols / (float)width}, .y = {rows, height, (float)rows / (float)height}, .logits = logits};
+    upsampler u = { .x = { cols, width, (float)cols / (float)width },
+                    .y = { rows, height, (float)rows / (float)height },
+                    .logits = logits };
     set_threshold(&u, threshold);
     u.first_y = st_realloc_array(NULL, (size_t)rows + 1, sizeof *u.first_y);
     u.segments = st_realloc_array(NULL, rows, sizeof *u.segments);

@@ -1,7 +1,8 @@
-/* rle_fuzz.c: masks from hostile bytes. The first byte picks a way in; each has its properties, checked against dense maps where those are small.
+/* rle_fuzz.c: masks from hostile bytes. The first byte picks a way in; each has its properties, checked against dense
+ * maps where those are small.
  *
- *   s  width, height (16 bits each), string: what is accepted is canonical, writes itself as a string that reads back the same and,
- *      when small, equals its dense map in every measure and its outlines fill to itself.
+ *   s  width, height (16 bits each), string: what is accepted is canonical, writes itself as a string that reads back
+ *      the same and, when small, equals its dense map in every measure and its outlines fill to itself.
  *   c  width, height, run lengths (32 bits each): likewise.
  *   d  width, height (8 bits each), one bit per pixel: decode(encode(x)) = x.
  *   l  rows, cols, width, height (8 bits each), threshold, logits (32-bit floats, any bits): equal to the dense resize.
@@ -12,7 +13,10 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 
-#define CHECK(what) do { if (!(what)) abort(); } while (0)
+#define CHECK(what)                                                                                                    \
+    do {                                                                                                               \
+        if (!(what)) abort();                                                                                          \
+    } while (0)
 enum { MAX_DENSE = 64 * 64 };
 
 typedef struct reader {
@@ -78,7 +82,7 @@ static void check_algebra(const st_rle *mask)
 {
     st_rle other, rest, both;
     const uint64_t area = (uint64_t)mask->width * mask->height;
-    const uint32_t counts[] = {(uint32_t)(area / 3), (uint32_t)(area / 2), (uint32_t)(area - area / 3 - area / 2)};
+    const uint32_t counts[] = { (uint32_t)(area / 3), (uint32_t)(area / 2), (uint32_t)(area - area / 3 - area / 2) };
     CHECK(st_rle_from_counts(&other, counts, 3, mask->width, mask->height, NULL) == ST_OK);
     CHECK(st_rle_combine(&rest, mask, &other, ST_RLE_SUBTRACT, NULL) == ST_OK && ref_is_canonical(&rest));
     CHECK(st_rle_combine(&both, mask, &other, ST_RLE_INTERSECT, NULL) == ST_OK && ref_is_canonical(&both));
@@ -141,7 +145,8 @@ static void from_logits(reader *r)
 {
     static float logits[16 * 16];
     static uint8_t dense[MAX_DENSE];
-    const uint32_t rows = 1 + take(r, 1) % 16, cols = 1 + take(r, 1) % 16, width = 1 + take(r, 1) % 64, height = 1 + take(r, 1) % 64;
+    const uint32_t rows = 1 + take(r, 1) % 16, cols = 1 + take(r, 1) % 16, width = 1 + take(r, 1) % 64,
+                   height = 1 + take(r, 1) % 64;
     const float threshold = take_float(r);
     for (uint32_t i = 0; i < rows * cols; i++) logits[i] = take_float(r);
     st_rle mask, expected;
@@ -157,7 +162,7 @@ static void from_logits(reader *r)
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
 {
-    reader r = {data, n};
+    reader r = { data, n };
     switch (take(&r, 1)) {
     case 's': from_string(&r); break;
     case 'c': from_counts(&r); break;

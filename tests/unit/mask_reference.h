@@ -40,8 +40,10 @@ static inline bool ref_pixel(const st_rle *mask, uint32_t x, uint32_t y)
     return false;
 }
 
-/* One axis of PyTorch's bilinear resize: aten/src/ATen/native/UpSample.h, area_pixel_compute_source_index and guard_index_and_lambda. */
-static inline void ref_source(uint32_t *i0, uint32_t *i1, float *l0, float *l1, uint32_t dst, uint32_t n_in, uint32_t n_out)
+/* One axis of PyTorch's bilinear resize: aten/src/ATen/native/UpSample.h, area_pixel_compute_source_index and
+ * guard_index_and_lambda. */
+static inline void ref_source(uint32_t *i0, uint32_t *i1, float *l0, float *l1, uint32_t dst, uint32_t n_in,
+                              uint32_t n_out)
 {
     const float scale = (float)n_in / (float)n_out;
     float src = scale * ((float)dst + 0.5f);
@@ -60,7 +62,8 @@ static inline void ref_source(uint32_t *i0, uint32_t *i1, float *l0, float *l1, 
 }
 
 /* One pixel of the resize: columns first, then rows; the first product is the fused one. */
-static inline float ref_resized(const float *logits, uint32_t rows, uint32_t cols, uint32_t width, uint32_t height, uint32_t x, uint32_t y)
+static inline float ref_resized(const float *logits, uint32_t rows, uint32_t cols, uint32_t width, uint32_t height,
+                                uint32_t x, uint32_t y)
 {
     uint32_t i0, i1, j0, j1;
     float h0, h1, w0, w1;
@@ -71,7 +74,8 @@ static inline float ref_resized(const float *logits, uint32_t rows, uint32_t col
     return fmaf(a, h0, b * h1);
 }
 
-static inline void ref_upsample(uint8_t *out, const float *logits, uint32_t rows, uint32_t cols, uint32_t width, uint32_t height, float threshold)
+static inline void ref_upsample(uint8_t *out, const float *logits, uint32_t rows, uint32_t cols, uint32_t width,
+                                uint32_t height, float threshold)
 {
     for (uint32_t y = 0; y < height; y++) {
         for (uint32_t x = 0; x < width; x++) {
@@ -80,7 +84,8 @@ static inline void ref_upsample(uint8_t *out, const float *logits, uint32_t rows
     }
 }
 
-/* Even-odd fill of pixel centres: each vertical edge flips all pixels to its right. `out` [height][width] is only flipped, not cleared. */
+/* Even-odd fill of pixel centres: each vertical edge flips all pixels to its right. `out` [height][width] is only
+ * flipped, not cleared. */
 static inline void ref_flip_polygon(uint8_t *out, const st_polygon *p, uint32_t width)
 {
     for (size_t i = 0; i < p->n_points; i++) {
@@ -104,8 +109,10 @@ static inline int64_t ref_signed_area2(const st_polygon *p)
     return sum;
 }
 
-/* Labels of the parts of pixels equal to `value`, from 1; other pixels are 0. Returns how many. `out` [height][width]. */
-static inline uint32_t ref_label(uint32_t *out, const uint8_t *mask, uint32_t width, uint32_t height, uint8_t value, bool diagonal)
+/* Labels of the parts of pixels equal to `value`, from 1; other pixels are 0. Returns how many. `out`
+ * [height][width]. */
+static inline uint32_t ref_label(uint32_t *out, const uint8_t *mask, uint32_t width, uint32_t height, uint8_t value,
+                                 bool diagonal)
 {
     const size_t n = (size_t)width * height;
     uint32_t n_labels = 0;

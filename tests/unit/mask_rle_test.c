@@ -47,7 +47,7 @@ static void assert_same(const st_rle *a, const st_rle *b)
 static void check_measures(const st_rle *rle, const uint8_t *mask)
 {
     uint64_t area = 0;
-    st_box_px box = {UINT32_MAX, UINT32_MAX, 0, 0};
+    st_box_px box = { UINT32_MAX, UINT32_MAX, 0, 0 };
     for (uint32_t y = 0; y < rle->height; y++) {
         for (uint32_t x = 0; x < rle->width; x++) {
             if (!mask[y * rle->width + x]) continue;
@@ -89,19 +89,19 @@ static void strides_and_values(void **state)
 {
     (void)state;
     /* 3 x 2 picture in rows of 5 bytes; the bytes between belong to somebody else. */
-    const uint8_t mask[] = {0, 7, 0, 9, 9, 255, 0, 1, 9, 9};
+    const uint8_t mask[] = { 0, 7, 0, 9, 9, 255, 0, 1, 9, 9 };
     st_rle rle;
     assert_int_equal(st_rle_from_dense(&rle, mask, 3, 2, 5, NULL), ST_OK);
-    const uint32_t counts[] = {1, 2, 2, 1};
+    const uint32_t counts[] = { 1, 2, 2, 1 };
     assert_int_equal(rle.n_counts, 4);
     assert_memory_equal(rle.counts, counts, sizeof counts);
     uint8_t out[10];
     memset(out, 0x55, sizeof out);
     st_rle_to_dense(&rle, out, 5, 200);
-    const uint8_t expected[] = {0, 200, 0, 0x55, 0x55, 200, 0, 200, 0x55, 0x55};
+    const uint8_t expected[] = { 0, 200, 0, 0x55, 0x55, 200, 0, 200, 0x55, 0x55 };
     assert_memory_equal(out, expected, sizeof out);
     st_rle_free(&rle);
-    st_error err = {0};
+    st_error err = { 0 };
     assert_int_equal(st_rle_from_dense(&rle, mask, 3, 2, 2, &err), ST_ERR_INVALID_ARG);
     assert_non_null(strstr(err.message, "2 bytes"));
     assert_null(rle.counts);
@@ -109,7 +109,7 @@ static void strides_and_values(void **state)
 
 static void check_pair(uint32_t width, uint32_t height)
 {
-    static const st_rle_op ops[] = {ST_RLE_UNION, ST_RLE_INTERSECT, ST_RLE_SUBTRACT};
+    static const st_rle_op ops[] = { ST_RLE_UNION, ST_RLE_INTERSECT, ST_RLE_SUBTRACT };
     const size_t n = (size_t)width * height;
     st_rle a = from_dense(dense, width, height), b = from_dense(other, width, height);
     uint64_t both = 0, either = 0;
@@ -148,8 +148,8 @@ static void different_sizes_do_not_mix(void **state)
 {
     (void)state;
     memset(dense, 1, sizeof dense);
-    st_rle a = from_dense(dense, 4, 6), b = from_dense(dense, 6, 4), out = {0};
-    st_error err = {0};
+    st_rle a = from_dense(dense, 4, 6), b = from_dense(dense, 6, 4), out = { 0 };
+    st_error err = { 0 };
     assert_int_equal(st_rle_intersection(&a, &b), 0);
     assert_true(st_rle_iou(&a, &b) == 0);
     assert_int_equal(st_rle_combine(&out, &a, &b, ST_RLE_UNION, &err), ST_ERR_INVALID_ARG);
@@ -164,8 +164,8 @@ static void different_sizes_do_not_mix(void **state)
 static void odd_structs_are_harmless(void **state)
 {
     (void)state;
-    st_rle none = {0}, copy;
-    st_error err = {0};
+    st_rle none = { 0 }, copy;
+    st_error err = { 0 };
     assert_int_equal(st_rle_area(&none), 0);
     assert_int_equal(st_rle_box(&none).x1, 0);
     assert_int_equal(st_rle_intersection(&none, &none), 0);
@@ -177,10 +177,15 @@ static void odd_structs_are_harmless(void **state)
     st_rle_free(&none);
     st_rle_free(NULL);
 
-    uint32_t too_few[] = {1, 2, 0, 1}, too_many[] = {0, 4, 4000000000u, 4000000000u, 1};
-    const st_rle few = {3, 3, too_few, 4}, many = {3, 3, too_many, 5};
+    uint32_t too_few[] = { 1, 2, 0, 1 }, too_many[] = { 0, 4, 4000000000u, 4000000000u, 1 };
+    const st_rle few = { 3, 3, too_few, 4 }, many = { 3, 3, too_many, 5 };
     memset(result, 0x55, sizeof result);
     st_rle_to_dense(&many, result, 3, 1);
+    assert_int_equal(result[9], 0x55);
+    uint32_t past_the_end[] = { 1, 100 };
+    const st_rle long_run = { 3, 3, past_the_end, 2 };
+    st_rle_to_dense(&long_run, result, 3, 1);
+    assert_int_equal(result[8], 1);
     assert_int_equal(result[9], 0x55);
     assert_int_equal(st_rle_intersection(&few, &many), 3);
     st_rle both;
@@ -207,14 +212,14 @@ static void copies_stand_alone(void **state)
 static void counts_are_checked_and_joined(void **state)
 {
     (void)state;
-    const uint32_t counts[] = {2, 0, 1, 3, 0, 1, 2, 0, 0, 0}, joined[] = {3, 4, 2};
+    const uint32_t counts[] = { 2, 0, 1, 3, 0, 1, 2, 0, 0, 0 }, joined[] = { 3, 4, 2 };
     st_rle rle;
-    st_error err = {0};
+    st_error err = { 0 };
     assert_int_equal(st_rle_from_counts(&rle, counts, 10, 3, 3, NULL), ST_OK);
     assert_int_equal(rle.n_counts, 3);
     assert_memory_equal(rle.counts, joined, sizeof joined);
     st_rle_free(&rle);
-    const uint32_t leading[] = {0, 0, 0, 9};
+    const uint32_t leading[] = { 0, 0, 0, 9 };
     assert_int_equal(st_rle_from_counts(&rle, leading, 4, 3, 3, NULL), ST_OK);
     assert_int_equal(rle.n_counts, 2);
     assert_int_equal(rle.counts[0], 0);
@@ -223,7 +228,7 @@ static void counts_are_checked_and_joined(void **state)
     assert_non_null(strstr(err.message, "fewer"));
     assert_int_equal(st_rle_from_counts(&rle, counts, 10, 2, 4, &err), ST_ERR_FORMAT);
     assert_non_null(strstr(err.message, "more"));
-    const uint32_t wrapping[] = {UINT32_MAX, UINT32_MAX, 11};
+    const uint32_t wrapping[] = { UINT32_MAX, UINT32_MAX, 11 };
     assert_int_equal(st_rle_from_counts(&rle, wrapping, 3, 3, 3, &err), ST_ERR_FORMAT);
     assert_int_equal(st_rle_from_counts(&rle, NULL, 0, 3, 3, &err), ST_ERR_FORMAT);
     assert_null(rle.counts);
@@ -232,15 +237,22 @@ static void counts_are_checked_and_joined(void **state)
 static void sizes_are_checked(void **state)
 {
     (void)state;
-    static const struct { uint32_t width, height; st_status status; } sizes[] = {
-        {0, 5, ST_ERR_INVALID_ARG}, {5, 0, ST_ERR_INVALID_ARG}, {0, 0, ST_ERR_INVALID_ARG},
-        {65536, 65536, ST_ERR_LIMIT}, {UINT32_MAX, UINT32_MAX, ST_ERR_LIMIT}, {UINT32_MAX, 2, ST_ERR_LIMIT},
+    static const struct {
+        uint32_t width, height;
+        st_status status;
+    } sizes[] = {
+        { 0, 5, ST_ERR_INVALID_ARG },
+        { 5, 0, ST_ERR_INVALID_ARG },
+        { 0, 0, ST_ERR_INVALID_ARG },
+        { 65536, 65536, ST_ERR_LIMIT },
+        { UINT32_MAX, UINT32_MAX, ST_ERR_LIMIT },
+        { UINT32_MAX, 2, ST_ERR_LIMIT },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const uint32_t w = sizes[i].width, h = sizes[i].height, count = 1;
         const float logit = 1;
         st_rle rle;
-        st_error err = {0};
+        st_error err = { 0 };
         assert_int_equal(st_rle_from_string(&rle, "0", 1, w, h, &err), sizes[i].status);
         assert_int_equal(err.status, sizes[i].status);
         assert_int_equal(st_rle_from_counts(&rle, &count, 1, w, h, NULL), sizes[i].status);
@@ -269,7 +281,8 @@ static uint32_t number_at(const json_t *array, size_t i)
 static st_rle from_string(const json_t *string, uint32_t width, uint32_t height)
 {
     st_rle rle;
-    assert_int_equal(st_rle_from_string(&rle, json_string_value(string), json_string_length(string), width, height, NULL), ST_OK);
+    assert_int_equal(
+        st_rle_from_string(&rle, json_string_value(string), json_string_length(string), width, height, NULL), ST_OK);
     assert_true(ref_is_canonical(&rle));
     return rle;
 }
@@ -284,7 +297,8 @@ static void assert_string(const st_rle *rle, const json_t *expected)
 
 static void check_vector(const json_t *vector)
 {
-    const json_t *size = json_object_get(vector, "size"), *counts = json_object_get(vector, "counts"), *box = json_object_get(vector, "box");
+    const json_t *size = json_object_get(vector, "size"), *counts = json_object_get(vector, "counts"),
+                 *box = json_object_get(vector, "box");
     const uint32_t height = number_at(size, 0), width = number_at(size, 1);
     st_rle rle = from_string(json_object_get(vector, "string"), width, height);
     assert_int_equal(rle.n_counts, json_array_size(counts));
@@ -349,7 +363,8 @@ static void strings_round_trip(void **state)
         st_rle_free(&back);
         /* One pixel more or less, or cut anywhere, is another size's string. */
         assert_int_equal(st_rle_from_string(&back, string, strlen(string), width + 1, height, NULL), ST_ERR_FORMAT);
-        if (width > 1) assert_int_equal(st_rle_from_string(&back, string, strlen(string), width - 1, height, NULL), ST_ERR_FORMAT);
+        if (width > 1)
+            assert_int_equal(st_rle_from_string(&back, string, strlen(string), width - 1, height, NULL), ST_ERR_FORMAT);
         assert_int_equal(st_rle_from_string(&back, string, strlen(string) - 1, width, height, NULL), ST_ERR_FORMAT);
         st_string_free(string);
         st_rle_free(&rle);
@@ -359,52 +374,64 @@ static void strings_round_trip(void **state)
 static void malformed_strings(void **state)
 {
     (void)state;
-    static const struct { const char *string; uint32_t width, height; const char *says; } bad[] = {
-        {"", 3, 4, "add up to 0"},                     /* nothing at all */
-        {";", 3, 4, "add up to 11"},                   /* too few */
-        {"=", 3, 4, "run 0 goes past the 12"},         /* too many */
-        {"4210", 3, 4, "add up to 9"},                 /* cut after a run */
-        {"42102\\", 3, 4, "ends within"},              /* 0x5c: another group should follow */
-        {"P", 1, 1, "ends within"},                    /* one group, says that more come */
-        {"4 102", 3, 4, "byte 1 is 0x20"},             /* under '0' */
-        {"4p102", 3, 4, "byte 1 is 0x70"},             /* over 'o' */
-        {"421\xff", 3, 4, "byte 3 is 0xff"},
-        {"O", 3, 4, "run 0 has a negative length"},    /* -1 */
-        {"421M", 3, 4, "run 3 has a negative length"}, /* 2 - 3 */
-        {"PPPPPPPP0", 3, 4, "takes more than 7"},
-        {"ooooooo0", 3, 4, "takes more than 7"},
-        {"oooooo?", 3, 4, "goes past"},                /* 2^34 - 1 and like: large, but no overflow */
-        {"PPPPPP@", 3, 4, "negative"},                 /* -2^34 */
-        {"<<", 3, 4, "run 1 goes past"},
-        {"QPPloo3", 65535, 65534, "goes past"},
+    static const struct {
+        const char *string;
+        uint32_t width, height;
+        const char *says;
+    } bad[] = {
+        { "", 3, 4, "add up to 0" },             /* nothing at all */
+        { ";", 3, 4, "add up to 11" },           /* too few */
+        { "=", 3, 4, "run 0 goes past the 12" }, /* too many */
+        { "4210", 3, 4, "add up to 9" },         /* cut after a run */
+        { "42102\\", 3, 4, "ends within" },      /* 0x5c: another group should follow */
+        { "P", 1, 1, "ends within" },            /* one group, says that more come */
+        { "4 102", 3, 4, "byte 1 is 0x20" },     /* under '0' */
+        { "4p102", 3, 4, "byte 1 is 0x70" },     /* over 'o' */
+        { "421\xff", 3, 4, "byte 3 is 0xff" },
+        { "O", 3, 4, "run 0 has a negative length" },    /* -1 */
+        { "421M", 3, 4, "run 3 has a negative length" }, /* 2 - 3 */
+        { "PPPPPPPP0", 3, 4, "takes more than 7" },
+        { "ooooooo0", 3, 4, "takes more than 7" },
+        { "oooooo?", 3, 4, "goes past" }, /* 2^34 - 1 and like: large, but no overflow */
+        { "PPPPPP@", 3, 4, "negative" },  /* -2^34 */
+        { "<<", 3, 4, "run 1 goes past" },
+        { "QPPloo3", 65535, 65534, "goes past" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        st_rle rle = {1, 1, NULL, 7};
-        st_error err = {0};
-        const st_status status = st_rle_from_string(&rle, bad[i].string, strlen(bad[i].string), bad[i].width, bad[i].height, &err);
+        st_rle rle = { 1, 1, NULL, 7 };
+        st_error err = { 0 };
+        const st_status status =
+            st_rle_from_string(&rle, bad[i].string, strlen(bad[i].string), bad[i].width, bad[i].height, &err);
         if (status != ST_ERR_FORMAT || !strstr(err.message, bad[i].says)) {
-            fail_msg("\"%s\": status %d, \"%s\", expected \"%s\"", bad[i].string, (int)status, err.message, bad[i].says);
+            fail_msg("\"%s\": status %d, \"%s\", expected \"%s\"", bad[i].string, (int)status, err.message,
+                     bad[i].says);
         }
         assert_null(rle.counts);
         assert_int_equal(rle.n_counts, 0);
     }
     /* A NUL is a byte like any other that does not belong. */
     st_rle rle;
-    assert_int_equal(st_rle_from_string(&rle, "42\0" "02", 5, 4, 3, NULL), ST_ERR_FORMAT);
+    assert_int_equal(st_rle_from_string(&rle,
+                                        "42\0"
+                                        "02",
+                                        5, 4, 3, NULL),
+                     ST_ERR_FORMAT);
 }
 
 /* Accepted though no writer of ours makes them: empty runs, and values in more groups than they need. */
 static void loose_strings_become_canonical(void **state)
 {
     (void)state;
-    static const struct { const char *string, *canonical; } loose[] = {
-        {"<0", "<"},      /* 12 0 */
-        {"0<0", "0<"},    /* 0 12 0 */
-        {"00<", "<"},     /* 0 0 12 */
-        {"408", "<"},     /* 4 0 8 */
-        {"340L5", "345"}, /* 3 4 0 0 5 */
-        {"\\0", "<"},     /* 12 in two groups */
-        {"\\P0", "<"},    /* and in three */
+    static const struct {
+        const char *string, *canonical;
+    } loose[] = {
+        { "<0", "<" },      /* 12 0 */
+        { "0<0", "0<" },    /* 0 12 0 */
+        { "00<", "<" },     /* 0 0 12 */
+        { "408", "<" },     /* 4 0 8 */
+        { "340L5", "345" }, /* 3 4 0 0 5 */
+        { "\\0", "<" },     /* 12 in two groups */
+        { "\\P0", "<" },    /* and in three */
     };
     for (size_t i = 0; i < sizeof loose / sizeof *loose; i++) {
         st_rle rle;
@@ -424,7 +451,8 @@ static void huge_pictures(void **state)
 {
     (void)state;
     const uint64_t area = UINT64_C(65535) * 65535;
-    const uint32_t full_counts[] = {0, (uint32_t)area}, cross_counts[] = {65535u * 30000u + 17, 65535u, 65535u * 35534u - 17};
+    const uint32_t full_counts[] = { 0, (uint32_t)area },
+                   cross_counts[] = { 65535u * 30000u + 17, 65535u, 65535u * 35534u - 17 };
     st_rle full, cross, out;
     assert_int_equal(st_rle_from_counts(&full, full_counts, 2, 65535, 65535, NULL), ST_OK);
     assert_int_equal(st_rle_from_counts(&cross, cross_counts, 3, 65535, 65535, NULL), ST_OK);
@@ -441,7 +469,8 @@ static void huge_pictures(void **state)
     assert_same(&out, &full);
     st_polygons outlines;
     assert_int_equal(st_rle_to_polygons(&outlines, &cross, NULL), ST_OK);
-    assert_int_equal(outlines.n, 2); /* the lower part of one column, the upper part of the next: they share a corner only */
+    assert_int_equal(outlines.n,
+                     2); /* the lower part of one column, the upper part of the next: they share a corner only */
     st_polygons_free(&outlines);
     st_rle_free(&out);
     st_rle_free(&full);
