@@ -74,13 +74,13 @@ static void fill_vision(bench *b)
         fill_norm(b, &k->norm1), fill_norm(b, &k->norm2);
         fill_linear(b, &k->q), fill_linear(b, &k->k), fill_linear(b, &k->v), fill_linear(b, &k->proj), fill_linear(b, &k->fc1), fill_linear(b, &k->fc2);
     }
-    st_conv_up *ups[3] = {&v->up[0][0], &v->up[0][1], &v->up[1][0]};
+    st_conv_up *ups[3] = {&v->neck.up[0][0], &v->neck.up[0][1], &v->neck.up[1][0]};
     for (size_t i = 0; i < 3; i++) {
         ups[i]->cells = copy_weights(b, 4 * ups[i]->n_in * ups[i]->n_out);
         ups[i]->bias = weights_of(b, ups[i]->n_out);
-        fill_linear(b, &v->proj1[i]);
-        v->proj2[i].taps = copy_weights(b, 9 * v->proj2[i].n_in * v->proj2[i].n_out);
-        v->proj2[i].bias = weights_of(b, v->proj2[i].n_out);
+        fill_linear(b, &v->neck.proj1[i]);
+        v->neck.proj2[i].taps = copy_weights(b, 9 * v->neck.proj2[i].n_in * v->neck.proj2[i].n_out);
+        v->neck.proj2[i].bias = weights_of(b, v->neck.proj2[i].n_out);
     }
 }
 
@@ -202,7 +202,7 @@ static void run_stages(bench *b)
     float *tokens = st_run_floats(&b->run, d->context, D);
     size_t base = st_arena_mark(&b->arena);
     TIMED(b, "ViT trunk", 5398.57, x, N * V, st_vit_run(&b->run, &b->vision, px, x));
-    TIMED(b, "neck", 212.68, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision, x, &f));
+    TIMED(b, "neck", 212.68, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision.neck, d, "neck", x, &f));
     const uint32_t ids[5] = {1, 2, 3, 4, 5};
     TIMED(b, "text encoder, 5 tokens", 3.04, tokens, 5 * D, if (st_text_encode(&b->run, &b->text, ids, 5, tokens, &err) != ST_OK) exit(1));
     float *geo = st_run_floats(&b->run, 1, D), *fused = st_run_floats(&b->run, N, D), *prompt = st_run_floats(&b->run, 6, D);

@@ -72,7 +72,7 @@ static void check_plausible(checker *c, const char *name, const float *data, siz
     size_t bad = 0;
     double sum = 0.0, sq = 0.0;
     for (size_t i = 0; i < n; i++) {
-        bad += !isfinite(data[i]);
+        bad += isfinite(data[i]) ? 0 : 1;
         sum += (double)data[i];
         sq += (double)data[i] * (double)data[i];
     }

@@ -56,11 +56,12 @@ static st_status encode(st_picture **out, st_session *s, const st_image *image, 
     if (status == ST_OK) status = st_session_run(s, &run, m->plan.encode_scratch, err);
     if (status != ST_OK) return status;
     float *input = st_run_floats(&run, side * side, 3);
+    float *trunk = st_run_floats(&run, (size_t)m->dims->grid * m->dims->grid, m->dims->vit_width);
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     if (px) memcpy(input, px, side * side * 3 * sizeof *px);
     else status = st_resize_normalise(&run, image, how, side, input, err);
     if (status == ST_OK) status = picture_new(&p, m, width, height, err);
-    if (status == ST_OK) status = st_vision_encode(&run, &m->vision, input, &p->features, err);
+    if (status == ST_OK) status = st_vision_encode(&run, &m->vision, input, trunk, &p->features, err);
     if (status != ST_OK) {
         st_picture_free(p);
         return status;

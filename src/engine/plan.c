@@ -36,7 +36,8 @@ st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
     const st_dims *d = m->dims;
     const size_t n = d->grid, D = d->width, V = d->vit_width, side = d->image_size;
     float *px = st_run_floats(&run, side * side, 3);
-    const st_status status = st_vision_encode(&run, &m->vision, px, &(st_features){{NULL, NULL, NULL}}, err);
+    float *x = st_run_floats(&run, n * n, V);
+    const st_status status = st_vision_encode(&run, &m->vision, px, x, &(st_features){{NULL, NULL, NULL}}, err);
     if (status != ST_OK) return status;
     plan->encode_scratch = arena.peak;
     plan->features = 21 * n * n * D * sizeof(float);

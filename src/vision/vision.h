@@ -23,6 +23,13 @@ typedef struct st_vit_block {
     st_linear fc1, fc2;            /* V -> mlp -> V */
 } st_vit_block;
 
+/* A feature pyramid on the trunk's output. SAM 3 has two of one shape (detection, clicks), SAM 3.1 three. */
+typedef struct st_neck {
+    st_conv_up up[2][2];           /* level 0: V -> V/2 -> V/4; level 1: V -> V/2 */
+    st_linear proj1[3];            /* 1x1: V/4, V/2, V -> D */
+    st_conv3x3 proj2[3];           /* 3x3: D -> D */
+} st_neck;
+
 typedef struct st_vision {
     const st_dims *dims;           /* borrowed */
     bool bound;
@@ -32,9 +39,7 @@ typedef struct st_vision {
     st_vit_block *blocks;          /* [vit_depth] */
     float *rope_window;            /* [window*window][d/2][2] */
     float *rope_global;            /* [n*n][d/2][2] */
-    st_conv_up up[2][2];           /* level 0: V -> V/2 -> V/4; level 1: V -> V/2 */
-    st_linear proj1[3];            /* 1x1: V/4, V/2, V -> D */
-    st_conv3x3 proj2[3];           /* 3x3: D -> D */
+    st_neck neck;                  /* the one that feeds detection */
 } st_vision;
 
 /* Feature maps of one picture: levels 4n, 2n, n. Owned by whoever allocated the arrays. */
@@ -47,8 +52,8 @@ ST_MUSTCHECK st_status st_vision_init(st_vision *v, const st_dims *dims, st_erro
 ST_MUSTCHECK st_status st_vision_bind(st_vision *v, st_weights *weights, st_error *err);
 void st_vision_free(st_vision *v);
 
-/* px [S*S, 3] -> the three levels. In planning mode nothing is read or written. */
-ST_MUSTCHECK st_status st_vision_encode(const st_run *run, const st_vision *v, float *px, const st_features *out, st_error *err);
+/* px [S*S, 3] -> the trunk's output x [n*n, V] and the three levels. In planning mode nothing is read or written. */
+ST_MUSTCHECK st_status st_vision_encode(const st_run *run, const st_vision *v, float *px, float *x, const st_features *out, st_error *err);
 
 /* [side*side][d/2][2]: cos and sin of scale * x * f_k for the first half of the pairs, of scale * y * f_k for the second.
  * `sam3/model/vitdet.py`, compute_axial_cis: pairs are adjacent channels, x (column) comes first. */
@@ -56,7 +61,9 @@ void st_vit_rope_table(float *table, size_t side, size_t head_width, float theta
 
 /* The trunk alone: px -> x [n*n, V], the raw residual stream after the last block (no final norm). */
 void st_vit_run(const st_run *run, const st_vision *v, const float *px, float *x);
-/* The neck that feeds detection, on the trunk's output. */
-void st_neck_run(const st_run *run, const st_vision *v, const float *x, const st_features *out);
+/* A neck on the trunk's output x [n*n, V]. `name` ("neck", "click_neck") is what its probes and its weights are called. */
+void st_neck_run(const st_run *run, const st_neck *neck, const st_dims *dims, const char *name, const float *x, const st_features *out);
+void st_neck_bind(st_binder *b, st_neck *neck, const st_dims *dims, const char *name);
+void st_neck_free(st_neck *neck);
 
 #endif

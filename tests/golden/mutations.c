@@ -30,8 +30,8 @@ static void class_row_undo(st_model *m) { ((st_dims *)(uintptr_t)m->dims)->pos_s
 static void window_pad(st_model *m) { ((st_dims *)(uintptr_t)m->dims)->window = m->dims->grid / 2; }
 static void neck_cells(st_model *m)
 {
-    const size_t n = m->vision.up[1][0].n_in * m->vision.up[1][0].n_out;
-    for (size_t i = 0; i < n; i++) SWAP(float, m->vision.up[1][0].cells[n + i], m->vision.up[1][0].cells[2 * n + i]);
+    const size_t n = m->vision.neck.up[1][0].n_in * m->vision.neck.up[1][0].n_out;
+    for (size_t i = 0; i < n; i++) SWAP(float, m->vision.neck.up[1][0].cells[n + i], m->vision.neck.up[1][0].cells[2 * n + i]);
 }
 static void conv_taps(st_model *m)
 {
