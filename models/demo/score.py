@@ -13,8 +13,11 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
-from PIL import Image
+try:
+    import numpy as np
+    from PIL import Image
+except ImportError as missing:
+    sys.exit(f"score.py: {missing}; it needs numpy and Pillow (Debian: python3-numpy, python3-pil) and fonts-noto-color-emoji")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
