@@ -53,6 +53,19 @@ static int prepare_outputs(job *j)
     return ST_EXIT_OUTPUT;
 }
 
+/* What was asked is known for every picture, also for those that will fail. */
+static void fill_questions(job *j)
+{
+    const st_segment_args *a = &j->args;
+    for (size_t i = 0; i < a->n_pictures; i++) {
+        st_picture_report *p = &j->report.pictures[i];
+        p->file = a->pictures[i];
+        for (size_t k = 0; k < a->n_phrases; k++)
+            p->prompts[k] = (st_prompt_report){.phrase = a->phrases[k], .boxes = a->boxes, .n_boxes = a->n_boxes, .threshold = a->thresholds[k],
+                                               .mask_threshold = a->segment.mask_threshold, .boxes_only = !a->segment.want_masks};
+    }
+}
+
 static int start(job *j)
 {
     st_error err;
@@ -61,6 +74,7 @@ static int start(job *j)
         st_console_error(&j->console, "out of memory");
         return ST_EXIT_INTERNAL;
     }
+    fill_questions(j);
     int code = prepare_outputs(j);
     if (code != ST_EXIT_OK) return code;
     if ((code = st_model_start(&j->model, &j->console, j->args.model, j->args.n_threads)) != ST_EXIT_OK) return code;
@@ -135,8 +149,6 @@ static st_status run_prompt(job *j, st_picture_report *p, size_t k, const st_pic
 {
     st_prompt_report *report = &p->prompts[k];
     const st_segment_args *a = &j->args;
-    *report = (st_prompt_report){.phrase = a->phrases[k], .boxes = a->boxes, .n_boxes = a->n_boxes, .threshold = a->thresholds[k],
-                                 .mask_threshold = a->segment.mask_threshold, .boxes_only = !a->segment.want_masks};
     st_prompt prompt = ST_PROMPT_INIT;
     prompt.phrase = a->visual ? NULL : a->phrases[k];
     prompt.boxes = a->boxes;
@@ -309,7 +321,6 @@ static int run(job *j)
     j->code = start(j);
     if (j->code != ST_EXIT_OK) return j->code;
     bool partly = false;
-    for (size_t i = 0; i < j->args.n_pictures; i++) j->report.pictures[i].file = j->args.pictures[i];
     for (size_t i = 0; i < j->args.n_pictures; i++) {
         run_picture(j, i);
         if (j->code == ST_EXIT_PARTLY) partly = true, j->code = ST_EXIT_OK;

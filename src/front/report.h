@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stencil/stencil.h>
 
-/* One prompt on one picture. */
+/* One prompt on one picture. All but the result is filled for every picture, also for those that failed. */
 typedef struct st_prompt_report {
     const char *phrase;        /* what the model was asked, "visual" when only boxes were given */
     const st_exemplar *boxes;  /* [n_boxes] */
@@ -23,7 +23,7 @@ typedef struct st_prompt_report {
 
 typedef struct st_picture_report {
     const char *file;
-    char *error;               /* owned; NULL = fine. Then nothing below holds but `file`. */
+    char *error;               /* owned; NULL = fine. If set, nothing below holds but what was asked. */
     uint32_t width, height;    /* as shown */
     int orientation;
     char format[8];

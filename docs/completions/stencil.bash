@@ -1,0 +1,31 @@
+# Bash completion for stencil.
+_stencil() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options words=
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "segment info check version help --help --version" -- "$cur")
+        return
+    fi
+    case $command in
+        segment) options="--model --picture --phrase --box --threshold --mask-threshold --max-detections --boxes-only --format --output
+            --overlay --threads --stretch --resize --max-pixels --hf-text-only --quiet --verbose --help" ;;
+        info) options="--model --json --plan --threads --quiet --verbose --help" ;;
+        check) options="--model --json --threads --quiet --verbose --help" ;;
+        help) words="segment info check version help" ;;
+    esac
+    case $prev in
+        --format | -f) words="json coco png table" ;;
+        --stretch) words="auto never always" ;;
+        --resize) words="gpu cpu" ;;
+        --phrase | --box | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels) return ;;
+    esac
+    if [ -n "$words" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+    elif [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+    else
+        compopt -o filenames 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+complete -F _stencil stencil

@@ -1,0 +1,32 @@
+# Fish completion for stencil.
+complete -c stencil -n __fish_use_subcommand -f -a segment -d 'find every instance of a phrase in pictures'
+complete -c stencil -n __fish_use_subcommand -f -a info -d 'describe a model file'
+complete -c stencil -n __fish_use_subcommand -f -a check -d 'run a self-check of a model on this machine'
+complete -c stencil -n __fish_use_subcommand -f -a version -d 'print the version and what this build reads'
+complete -c stencil -n __fish_use_subcommand -f -a help -d 'explain a command'
+complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment info check version help'
+
+set -l with_model '__fish_seen_subcommand_from segment info check'
+complete -c stencil -n $with_model -s m -l model -r -d 'checkpoint or folder'
+complete -c stencil -n $with_model -s j -l threads -x -d threads
+complete -c stencil -n $with_model -s q -l quiet -d 'errors only'
+complete -c stencil -n $with_model -s v -l verbose -d 'say more'
+complete -c stencil -n $with_model -s h -l help -d 'explain the command'
+complete -c stencil -n '__fish_seen_subcommand_from info check' -l json -d machine-readable
+complete -c stencil -n '__fish_seen_subcommand_from info' -l plan -d 'the memory plan only'
+
+set -l segment '__fish_seen_subcommand_from segment'
+complete -c stencil -n $segment -l picture -r -d 'a picture, whatever its name'
+complete -c stencil -n $segment -l phrase -x -d 'a phrase'
+complete -c stencil -n $segment -l box -x -d 'an example: X0,Y0,X1,Y1[:neg]'
+complete -c stencil -n $segment -l threshold -x -d 'keep scores above [PHRASE=]V'
+complete -c stencil -n $segment -l mask-threshold -x -d 'probability of a mask pixel'
+complete -c stencil -n $segment -l max-detections -x -d 'keep the best N per phrase'
+complete -c stencil -n $segment -l boxes-only -d 'no masks'
+complete -c stencil -n $segment -s f -l format -x -a 'json coco png table' -d 'format of the results'
+complete -c stencil -n $segment -s o -l output -r -d 'where results go'
+complete -c stencil -n $segment -l overlay -r -d 'draw the results'
+complete -c stencil -n $segment -l stretch -x -a 'auto never always' -d 'contrast of 16-bit pictures'
+complete -c stencil -n $segment -l resize -x -a 'gpu cpu' -d 'which resizer to match'
+complete -c stencil -n $segment -l max-pixels -x -d 'refuse larger pictures'
+complete -c stencil -n $segment -l hf-text-only -d 'phrases as in the port of Hugging Face'

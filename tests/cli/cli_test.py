@@ -1,0 +1,768 @@
+#!/usr/bin/env python3
+"""cli_test.py PROGRAM [CLASS]: the program as a person or a script meets it: output, messages, exit codes. Python's standard library only.
+
+The demo model answers; nothing here depends on how good its answers are, but that it finds something at a low threshold.
+"""
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zlib
+
+PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else None
+TREE = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+MODEL = os.path.join(TREE, 'models', 'demo')
+PICTURE = os.path.join(MODEL, 'check.png')
+PICTURES = os.path.join(TREE, 'tests', 'data', 'pictures')
+LOW = ('--threshold', '0.2')
+COMMANDS = ('segment', 'info', 'check', 'version', 'help')
+TIMEOUT_S = 240  # a sanitizer build on a busy machine
+
+
+def run(*arguments, model=MODEL, env=None, **more):
+    """Runs the program; the model is given by the environment, so that every argument is the test's own."""
+    environment = {k: v for k, v in os.environ.items() if k != 'STENCIL_MODEL'}
+    if model:
+        environment['STENCIL_MODEL'] = model
+    environment.update(env or {})
+    return subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, timeout=TIMEOUT_S,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+def runs(areas, value=None):
+    """Run lengths of a COCO compressed string."""
+    counts, at = [], 0
+    while at < len(areas):
+        value, shift, more = 0, 0, True
+        while more:
+            c = ord(areas[at]) - 48
+            value |= (c & 0x1F) << shift
+            more = bool(c & 0x20)
+            at += 1
+            shift += 5
+            if not more and c & 0x10:
+                value |= -1 << shift
+        if len(counts) > 2:
+            value += counts[-2]
+        counts.append(value)
+    return counts
+
+
+def read_png(path):
+    """(width, height, channels, rows) of an 8-bit PNG without interlace."""
+    with open(path, 'rb') as f:
+        data = f.read()
+    assert data[:8] == b'\x89PNG\r\n\x1a\n', path
+    at, packed, head = 8, b'', None
+    while at < len(data):
+        length, kind = struct.unpack('>I4s', data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        if kind == b'IHDR':
+            head = struct.unpack('>IIBBBBB', body)
+        if kind == b'IDAT':
+            packed += body
+        at += 12 + length
+    width, height, depth, colour = head[:4]
+    assert depth == 8 and head[6] == 0
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
+    raw, stride, rows, above = zlib.decompress(packed), width * channels, [], bytearray(width * channels)
+    for y in range(height):
+        kind, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1:(y + 1) * (stride + 1)])
+        for x in range(stride):
+            a = line[x - channels] if x >= channels else 0
+            b, c = above[x], above[x - channels] if x >= channels else 0
+            if kind == 4:
+                p = a + b - c
+                predicted = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+            else:
+                predicted = (0, a, b, (a + b) // 2)[kind]
+            line[x] = (line[x] + predicted) & 255
+        rows.append(bytes(line))
+        above = line
+    return width, height, channels, rows
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix='cli_test.')
+        self.addCleanup(shutil.rmtree, self.folder)
+        empty = tempfile.mkdtemp(prefix='cli_test.')  # a word must not happen to be a file
+        self.addCleanup(os.rmdir, empty)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(empty)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def ok(self, done, code=0):
+        self.assertEqual(done.returncode, code, done.stderr.decode(errors='replace'))
+        return done.stdout.decode()
+
+    def document(self, *arguments, code=0, **more):
+        return json.loads(self.ok(run('segment', *arguments, **more), code))
+
+    def refused(self, *arguments, says, code=2, **more):
+        """Nothing on standard output, the sentence on stderr, the exit code."""
+        done = run(*arguments, **more)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, b'')
+        self.assertIn(says, done.stderr.decode(errors='replace'))
+        self.assertTrue(done.stderr.startswith(b'stencil'), done.stderr)
+        return done.stderr.decode(errors='replace')
+
+
+class Usage(Case):
+    def test_no_command(self):
+        done = run()
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stdout, b'')
+        for command in COMMANDS:
+            self.assertIn(command, done.stderr.decode())
+
+    def test_help(self):
+        for form in (('help',), ('--help',), ('-h',)):
+            text = self.ok(run(*form))
+            for command in COMMANDS:
+                self.assertRegex(text, r'(?m)^  %s ' % command)
+        for command in COMMANDS:
+            text = self.ok(run('help', command))
+            self.assertTrue(text.startswith('usage: stencil %s' % command))
+            self.assertIn('example', text)
+            for option in ('--help', '-h'):
+                self.assertEqual(self.ok(run(command, option)), text)
+
+    def test_version(self):
+        for form in ('version', '--version', '-V'):
+            self.assertRegex(self.ok(run(form)), r'^stencil \d+\.\d+\.\d+\nreads: jpeg png webp tiff')
+
+    def test_suggestions(self):
+        self.refused('segmnet', says='did you mean "segment"?')
+        self.refused('zebra', says='unknown command "zebra"')
+        self.refused('help', 'inof', says='did you mean "info"?')
+        self.refused('segment', '--treshold', '0.5', says='did you mean --threshold?')
+        self.refused('info', '--jsn', says='did you mean --json?')
+        self.refused('check', '-Z', says='unknown option -Z')
+        self.refused('version', 'x', says='takes no words')
+        self.refused('check', 'x', says='takes no words')
+        self.refused('info', 'a', 'b', says='describes one model')
+
+    def test_words(self):
+        os.mkdir(self.path('folder'))
+        for arguments, says in (
+                ((), 'no picture given'),
+                (('cat',), '"cat" is no file'),
+                ((PICTURE,), 'nothing to look for'),
+                (('nowhere.jpg', 'cat'), '"nowhere.jpg": no such file'),
+                (('nowhere.HEIC', 'cat'), 'no such file'),
+                (('some/where', 'cat'), 'no such file'),
+                ((self.path('folder'), 'cat'), 'is a folder'),
+                (('-', 'cat'), 'standard input'),
+                ((PICTURE, ''), 'an empty phrase'),
+                ((PICTURE, ' \t'), 'an empty phrase'),
+                ((PICTURE, '--phrase', ''), 'an empty phrase'),
+                ((PICTURE, b'ca\xfft'), 'not UTF-8 at byte 2'),
+                ((PICTURE, 'x' * 70000), 'at most 65536')):
+            self.refused('segment', *arguments, says=says)
+
+    def test_options(self):
+        good = (PICTURE, 'cat')
+        for arguments, says in (
+                (('--box', '1,2,3'), 'four numbers'),
+                (('--box', '1,2,3,4,5'), 'four numbers'),
+                (('--box', '1,2,x,4'), 'four numbers'),
+                (('--box', '-1,2,3,4'), 'none negative'),
+                (('--box', '3,2,1,4'), 'X0 < X1'),
+                (('--box', '1,4,3,4'), 'Y0 < Y1'),
+                (('--box', '1,2,3,4:no'), ':neg or :pos'),
+                (('--box', 'nan,2,3,4'), 'four numbers'),
+                (('--box', '1,2,3,4', PICTURE), 'belongs to one picture'),
+                (('--threshold', '1.5'), 'from 0 to 1'),
+                (('--threshold', 'cat=x'), 'PHRASE=V'),
+                (('--threshold', 'dog=0.5'), '"dog" is none of the phrases'),
+                (('--threshold', ''), 'from 0 to 1'),
+                (('--mask-threshold', '0'), 'above 0 and below 1'),
+                (('--mask-threshold', '1'), 'above 0 and below 1'),
+                (('--max-detections', '0'), 'a whole number from 1'),
+                (('--max-detections', '1.5'), 'a whole number from 1'),
+                (('--threads', '0'), 'from 1 to 1024'),
+                (('--threads', 'many'), 'from 1 to 1024'),
+                (('--format', 'xml'), 'json, coco, png or table'),
+                (('--stretch', 'yes'), 'auto, never or always'),
+                (('--resize', 'tpu'), 'gpu or cpu'),
+                (('--format', 'png'), 'needs a folder'),
+                (('--format', 'png', '-o', '-'), 'needs a folder'),
+                (('--format', 'png', '-o', self.folder, '--boxes-only'), '--boxes-only makes none'),
+                (('--overlay', 'x.gif'), '.png or .jpg'),
+                (('--overlay', 'x.png', PICTURE), 'need a folder'),
+                (('--boxes-only=1',), 'takes no value'),
+                (('-o',), 'needs a value')):
+            self.refused('segment', *good, *arguments, says=says)
+        self.refused('segment', PICTURE, '--box', '1,2,3,4:neg', says='only negative boxes')
+        self.refused('info', '-j', 'x', says='from 1 to 1024')
+
+    def test_a_picture_is_never_overwritten(self):
+        mine = self.path('mine.png')
+        shutil.copy(PICTURE, mine)
+        os.symlink(mine, self.path('alias.png'))
+        with open(mine, 'rb') as f:
+            before = f.read()
+        self.refused('segment', mine, 'cat', '-o', mine, says='would overwrite the picture')
+        self.refused('segment', mine, 'cat', '--overlay', self.path('alias.png'), says='would overwrite the picture')
+        self.refused('segment', mine, 'cat', '-o', 'x.png', '--overlay', 'x.png', says='the same file')
+        with open(mine, 'rb') as f:
+            self.assertEqual(f.read(), before)
+
+
+class Documents(Case):
+    """The JSON that scripts rely on."""
+
+    def test_keys(self):
+        doc = self.document(PICTURE, 'fruit', *LOW)
+        self.assertEqual(list(doc), ['stencil', 'model', 'images'])
+        self.assertEqual(list(doc['model']), ['id', 'version', 'precision'])
+        self.assertRegex(doc['model']['id'], '^[0-9a-f]{64}$')
+        image, = doc['images']
+        self.assertEqual(list(image), ['file', 'width', 'height', 'orientation', 'preprocess', 'results'])
+        self.assertEqual((image['file'], image['width'], image['height'], image['orientation']), (PICTURE, 224, 224, 1))
+        self.assertEqual(list(image['preprocess']), ['format', 'bits', 'float', 'bands', 'scale', 'damaged', 'resize'])
+        self.assertEqual(image['preprocess']['scale'], {'low': 0.0, 'high': 255.0, 'stretched': False})
+        result, = image['results']
+        self.assertEqual(list(result), ['prompt', 'presence', 'instances', 'warnings', 'threshold', 'mask_threshold'])
+        self.assertEqual(result['prompt'], {'phrase': 'fruit', 'boxes': []})
+        self.assertTrue(0 < result['presence'] < 1)
+        self.assertGreaterEqual(len(result['instances']), 1)
+        for instance in result['instances']:
+            self.assertEqual(list(instance), ['score', 'box', 'area', 'mask'])
+            self.assertEqual(list(instance['mask']), ['size', 'counts'])
+            self.assertEqual(instance['mask']['size'], [224, 224])
+            counts = runs(instance['mask']['counts'])
+            self.assertEqual(sum(counts), 224 * 224)
+            self.assertEqual(sum(counts[1::2]), instance['area'])
+            self.assertGreater(instance['score'], 0.2)
+        scores = [i['score'] for i in result['instances']]
+        self.assertEqual(scores, sorted(scores, reverse=True))
+
+    def test_several_phrases_equal_each_alone(self):
+        together = self.document(PICTURE, 'fruit', 'gift', 'orange', *LOW)['images'][0]['results']
+        self.assertEqual([r['prompt']['phrase'] for r in together], ['fruit', 'gift', 'orange'])
+        for result in together:
+            alone = self.document(PICTURE, result['prompt']['phrase'], *LOW)['images'][0]['results']
+            self.assertEqual([result], alone)
+
+    def test_threads_do_not_matter(self):
+        texts = {self.ok(run('segment', PICTURE, 'fruit', 'gift', '-j', n, *LOW)) for n in '123'}
+        self.assertEqual(len(texts), 1)
+
+    def test_pictures_in_order(self):
+        other = self.path('other.png')
+        shutil.copy(PICTURE, other)
+        doc = self.document(other, 'fruit', PICTURE, *LOW)
+        self.assertEqual([i['file'] for i in doc['images']], [other, PICTURE])
+        self.assertEqual(doc['images'][0]['results'], doc['images'][1]['results'])
+
+    def test_thresholds(self):
+        results = self.document(PICTURE, 'fruit', 'a=b', 'a', '--threshold', 'fruit=0.9', '--threshold', '0.25', '--threshold', 'a=b=0.125')['images'][0]['results']
+        self.assertEqual([r['threshold'] for r in results], [0.9, 0.125, 0.25])
+        low, high = (len(self.document(PICTURE, 'fruit', '--threshold', t)['images'][0]['results'][0]['instances']) for t in ('0.0', '1.0'))
+        self.assertGreater(low, 1)
+        self.assertEqual(high, 0)
+
+    def test_warnings(self):
+        def warnings(*arguments):
+            done = run('segment', PICTURE, *arguments)
+            return json.loads(self.ok(done))['images'][0]['results'][0]['warnings'], done.stderr.decode()
+        for arguments, name, says in ((('fruit', '--threshold', '1'), 'nothing_found', 'nothing found'),
+                                      (('cat ' * 40, *LOW), 'prompt_cut', 'more tokens than the model reads'),
+                                      (('fruit', '--threshold', '0', '--max-detections', '1'), 'detection_cap', '--max-detections'),
+                                      (('fruit', '--threshold', '0'), 'query_limit', 'every query')):
+            names, stderr = warnings(*arguments)
+            self.assertIn(name, names)
+            self.assertIn('stencil: warning: ', stderr)
+            self.assertIn(says, stderr)
+            names, stderr = warnings(*arguments, '-q')
+            self.assertIn(name, names)
+            self.assertEqual(stderr, '')
+
+    def test_max_detections(self):
+        every = self.document(PICTURE, 'fruit', '--threshold', '0')['images'][0]['results'][0]['instances']
+        best = self.document(PICTURE, 'fruit', '--threshold', '0', '--max-detections', '3')['images'][0]['results'][0]['instances']
+        self.assertEqual(len(best), 3)
+        self.assertEqual(best, every[:3])
+
+    def test_boxes_only(self):
+        full = self.document(PICTURE, 'fruit', *LOW)['images'][0]['results'][0]['instances']
+        boxes = self.document(PICTURE, 'fruit', '--boxes-only', *LOW)['images'][0]['results'][0]['instances']
+        self.assertEqual(boxes, [{'score': i['score'], 'box': i['box']} for i in full])
+
+    def test_mask_threshold(self):
+        areas = [sum(i['area'] for i in self.document(PICTURE, 'fruit', *LOW, '--mask-threshold', p)['images'][0]['results'][0]['instances'])
+                 for p in ('0.05', '0.5', '0.95')]
+        self.assertTrue(areas[0] > areas[1] > areas[2], areas)
+
+
+class Answers(Case):
+    """Prompts that are more than a phrase."""
+
+    def test_boxes(self):
+        box = '60,80,130,155'
+        both = self.document(PICTURE, 'fruit', '--box', box, '--box=10,10,30,30:neg', *LOW)['images'][0]['results'][0]
+        self.assertEqual(both['prompt'], {'phrase': 'fruit', 'boxes': [{'box': [60.0, 80.0, 130.0, 155.0], 'negative': False},
+                                                                       {'box': [10.0, 10.0, 30.0, 30.0], 'negative': True}]})
+        alone = self.document(PICTURE, '--box', box, '--threshold', '0')['images'][0]['results'][0]
+        self.assertEqual(alone['prompt']['phrase'], 'visual')
+        self.assertGreater(len(alone['instances']), 0)
+        named = self.document(PICTURE, 'visual', '--box', box, '--threshold', '0')['images'][0]['results'][0]
+        self.assertEqual(alone, named)
+        phrase = self.document(PICTURE, 'fruit', *LOW)['images'][0]['results'][0]
+        self.assertNotEqual(phrase['presence'], both['presence'])
+
+    def test_box_belongs_to_every_phrase(self):
+        results = self.document(PICTURE, 'fruit', 'gift', '--box', '60,80,130,155')['images'][0]['results']
+        self.assertEqual([len(r['prompt']['boxes']) for r in results], [1, 1])
+
+    def test_box_outside(self):
+        doc = self.document(PICTURE, 'fruit', '--box', '10,10,900,20', code=1)
+        self.assertIn('inside the picture of 224 x 224', doc['images'][0]['error'])
+
+    def test_switches_change_the_answer(self):
+        base = self.document(PICTURE, 'fruit', *LOW)['images'][0]['results'][0]
+        hf = self.document(PICTURE, 'fruit', '--hf-text-only', *LOW)['images'][0]['results'][0]
+        self.assertNotEqual(base['presence'], hf['presence'])
+        cpu = self.document(PICTURE, 'fruit', '--resize', 'cpu', *LOW)['images'][0]
+        self.assertEqual(cpu['preprocess']['resize'], 'cpu')
+
+
+class Pictures(Case):
+    """What is a picture, and pictures that fail."""
+
+    def test_words_that_are_files(self):
+        shutil.copy(PICTURE, self.path('fruit'))
+        doc = self.document('fruit', '--phrase', 'fruit', *LOW, cwd=self.folder)
+        self.assertEqual(doc['images'][0]['file'], 'fruit')
+        self.assertEqual(doc['images'][0]['results'][0]['prompt']['phrase'], 'fruit')
+
+    def test_after_two_dashes(self):
+        doc = self.document(*LOW, '--', PICTURE, '--fruit')
+        self.assertEqual(doc['images'][0]['results'][0]['prompt']['phrase'], '--fruit')
+
+    def test_failures_are_entries(self):
+        with open(self.path('text.png'), 'w') as f:
+            f.write('no picture at all')
+        with open(self.path('cut.png'), 'wb') as f, open(PICTURE, 'rb') as whole:
+            f.write(whole.read()[:5000])
+        open(self.path('empty.jpg'), 'w').close()
+        bad = [self.path('text.png'), self.path('cut.png'), self.path('empty.jpg')]
+        done = run('segment', bad[0], PICTURE, *bad[1:], 'fruit', '--picture', self.path('none.png'), *LOW)
+        doc = json.loads(self.ok(done, 1))
+        self.assertEqual([i['file'] for i in doc['images']], [bad[0], PICTURE, *bad[1:], self.path('none.png')])
+        for entry in doc['images'][:1] + doc['images'][2:]:
+            self.assertEqual(list(entry), ['file', 'error'])
+            self.assertIn(entry['error'], done.stderr.decode())
+        self.assertEqual(doc['images'][1]['results'], self.document(PICTURE, 'fruit', *LOW)['images'][0]['results'])
+
+    def test_name_that_is_not_utf8(self):
+        name = os.fsencode(self.folder) + b'/caf\xe9.png'
+        shutil.copy(PICTURE, name)
+        doc = self.document(name, 'fruit', *LOW)
+        self.assertTrue(doc['images'][0]['file'].endswith('caf\ufffd.png'))
+
+    def test_size_cap(self):
+        doc = self.document(PICTURE, 'fruit', '--max-pixels', '1000', code=1)
+        self.assertIn('1000', doc['images'][0]['error'])
+
+    def test_orientation(self):
+        upright = self.document(os.path.join(PICTURES, 'jpeg_orientation_1.jpg'), 'fruit', '--threshold', '1', '-q')['images'][0]
+        turned = self.document(os.path.join(PICTURES, 'jpeg_orientation_6.jpg'), 'fruit', '--threshold', '1', '-q')['images'][0]
+        self.assertEqual((upright['orientation'], turned['orientation']), (1, 6))
+
+    def test_hostile_name(self):
+        name = self.path('a\x1b[2Jb.png')
+        with open(name, 'w') as f:
+            f.write('no picture')
+        done = run('segment', name, 'fruit')
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn(b'\x1b', done.stderr)
+
+
+class Formats(Case):
+    def test_coco(self):
+        bad = self.path('bad.png')
+        open(bad, 'w').close()
+        plain = self.document(PICTURE, 'fruit', 'gift', *LOW)['images'][0]['results']
+        doc = self.document(bad, PICTURE, 'fruit', 'gift', '--format', 'coco', *LOW, code=1)
+        self.assertEqual(doc['images'], [{'id': 2, 'file_name': PICTURE, 'width': 224, 'height': 224}])
+        self.assertEqual(doc['categories'], [{'id': 1, 'name': 'fruit'}, {'id': 2, 'name': 'gift'}])
+        self.assertEqual(doc['errors'][0]['file_name'], bad)
+        found = [(k + 1, i) for k, r in enumerate(plain) for i in r['instances']]
+        self.assertEqual(len(doc['annotations']), len(found))
+        for n, (annotation, (category, instance)) in enumerate(zip(doc['annotations'], found), 1):
+            self.assertEqual((annotation['id'], annotation['image_id'], annotation['category_id'], annotation['iscrowd']), (n, 2, category, 0))
+            self.assertEqual((annotation['score'], annotation['area'], annotation['segmentation']), (instance['score'], instance['area'], instance['mask']))
+            x0, y0, x1, y1 = (min(max(v, 0), 224) for v in instance['box'])
+            for got, expected in zip(annotation['bbox'], (x0, y0, x1 - x0, y1 - y0)):
+                self.assertAlmostEqual(got, expected, places=3)
+
+    def test_png(self):
+        out = self.path('masks')
+        self.assertEqual(self.ok(run('segment', PICTURE, 'fruit', 'gift', '--format', 'png', '-o', out, *LOW)), '')
+        with open(os.path.join(out, 'results.json')) as f:
+            doc = json.load(f)
+        files = []
+        for result in doc['images'][0]['results']:
+            for instance in result['instances']:
+                files.append(instance['mask_file'])
+                width, height, channels, rows = read_png(instance['mask_file'])
+                self.assertEqual((width, height, channels), (224, 224, 1))
+                self.assertEqual(set(b''.join(rows)) - {0, 255}, set())
+                self.assertEqual(sum(row.count(255) for row in rows), instance['area'])
+                column_major = b''.join(bytes(row[x] for row in rows) for x in range(width))
+                at = 0
+                for k, n in enumerate(runs(instance['mask']['counts'])):
+                    self.assertEqual(column_major[at:at + n], bytes([255 * (k % 2)]) * n)
+                    at += n
+        self.assertGreaterEqual(len(files), 1)
+        self.assertEqual(len(files), len(set(files)))
+        self.assertEqual(sorted(os.listdir(out)), sorted([os.path.basename(f) for f in files] + ['results.json']))
+        self.assertIn('check_fruit_001.png', os.listdir(out))
+
+    def test_table(self):
+        text = self.ok(run('segment', PICTURE, 'fruit', '--format', 'table', *LOW))
+        self.assertIn('224 x 224 pixels', text)
+        self.assertRegex(text, r'(?m)^  "fruit": \d+ found, presence 0\.\d+$')
+        out = self.path('table.txt')
+        self.assertEqual(self.ok(run('segment', PICTURE, 'fruit', '--format', 'table', '-o', out, *LOW)), '')
+        with open(out) as f:
+            self.assertEqual(f.read(), text)
+
+    def test_output_file_is_what_is_printed(self):
+        out = self.path('out.json')
+        printed = self.ok(run('segment', PICTURE, 'fruit', *LOW))
+        self.assertEqual(self.ok(run('segment', PICTURE, 'fruit', '-o', out, *LOW)), '')
+        with open(out) as f:
+            self.assertEqual(f.read(), printed)
+        self.assertEqual(self.ok(run('segment', PICTURE, 'fruit', '-o', '-', *LOW)), printed)
+        self.assertEqual(os.listdir(self.folder), ['out.json'])
+
+
+class Outputs(Case):
+    def test_overlay_file(self):
+        for name in ('o.png', 'o.jpg'):
+            self.ok(run('segment', PICTURE, 'fruit', '--overlay', self.path(name), *LOW))
+        width, height, channels, rows = read_png(self.path('o.png'))
+        original = read_png(PICTURE)
+        self.assertEqual((width, height, channels), original[:3])
+        changed = sum(a != b for a, b in zip(b''.join(rows), b''.join(original[3])))
+        self.assertGreater(changed, 100)
+        with open(self.path('o.jpg'), 'rb') as f:
+            self.assertEqual(f.read(2), b'\xff\xd8')
+        self.assertEqual(sorted(os.listdir(self.folder)), ['o.jpg', 'o.png'])
+
+    def test_overlay_folder(self):
+        for folder in ('a', 'b'):
+            os.mkdir(self.path(folder))
+            shutil.copy(PICTURE, self.path(folder, 'x.png'))
+        with open(self.path('b', 'y.png'), 'w') as f:
+            f.write('broken')
+        pictures = [self.path('a', 'x.png'), self.path('b', 'x.png'), self.path('b', 'y.png')]
+        self.ok(run('segment', *pictures, 'fruit', '--overlay', self.path('drawn'), *LOW), 1)
+        self.assertEqual(sorted(os.listdir(self.path('drawn'))), ['x-2.overlay.png', 'x.overlay.png'])
+        os.mkdir(self.path('there'))
+        self.ok(run('segment', PICTURE, 'fruit', '--overlay', self.path('there'), *LOW))
+        self.assertEqual(os.listdir(self.path('there')), ['check.overlay.png'])
+
+    def test_overlay_beside_the_pictures(self):
+        shutil.copy(PICTURE, self.path('x.png'))
+        shutil.copy(PICTURE, self.path('x.overlay.png'))
+        with open(PICTURE, 'rb') as f:
+            original = f.read()
+        self.refused('segment', self.path('x.png'), self.path('x.overlay.png'), 'fruit', '--overlay', self.folder, '-o', self.path('out.json'), *LOW,
+                     says='would overwrite this picture', code=4)
+        for name in ('x.png', 'x.overlay.png'):
+            with open(self.path(name), 'rb') as f:
+                self.assertEqual(f.read(), original)
+        self.assertTrue(os.path.exists(self.path('out.json')))  # results are not lost with an overlay
+        self.assertTrue(os.path.exists(self.path('x.overlay.overlay.png')))
+
+    def test_places_that_cannot_be_written(self):
+        with open(self.path('file'), 'w'):
+            pass
+        for arguments, says in (
+                (('-o', self.path('none', 'out.json')), 'the folder'),
+                (('-o', self.folder), 'is a folder, expected a file name'),
+                (('-o', self.path('file'), '--format', 'png'), 'is a file, expected a folder'),
+                (('-o', self.path('no', 'no'), '--format', 'png'), 'cannot make this folder'),
+                (('--overlay', self.path('none', 'o.png')), 'the folder'),
+                (('-o', '/dev/full'), 'No space left')):
+            self.refused('segment', PICTURE, 'fruit', *LOW, *arguments, says=says, code=4)
+        self.assertEqual(os.listdir(self.folder), ['file'])
+
+    def test_standard_output_that_is_full(self):
+        for arguments in (('segment', PICTURE, 'fruit', *LOW), ('segment', PICTURE, 'fruit', '--format', 'table', '-o', '-', *LOW), ('info', '--json')):
+            with open('/dev/full', 'wb') as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, env={**os.environ, 'STENCIL_MODEL': MODEL}, timeout=TIMEOUT_S)
+            self.assertEqual(done.returncode, 4, arguments)
+            self.assertIn(b'No space left', done.stderr)
+
+
+class Models(Case):
+    def test_model_that_cannot_be_opened(self):
+        with open(self.path('bad.safetensors'), 'wb') as f:
+            f.write(b'\xff' * 100)
+        self.refused('segment', PICTURE, 'fruit', '-m', self.path('none.pt'), says='none.pt', code=3)
+        self.refused('segment', PICTURE, 'fruit', '-m', self.path('bad.safetensors'), says='bad.safetensors', code=3)
+        self.refused('segment', PICTURE, 'fruit', '-m', '', says='empty model path', code=3)
+        self.refused('info', self.path('none.pt'), says='none.pt', code=3)
+        self.refused('check', '-m', self.path('none.pt'), says='none.pt', code=3)
+
+    def test_which_model(self):
+        base = run('segment', PICTURE, 'fruit', *LOW)
+        self.assertEqual(base.stderr, b'')  # STENCIL_MODEL says which: nothing to mention
+        given = run('segment', PICTURE, 'fruit', '-m', MODEL, *LOW, model=self.path('none'))
+        self.assertEqual(base.stdout, given.stdout)
+
+    def test_demo_model_beside_the_program(self):
+        for program, model in (('build', 'models/demo'), ('bin', 'share/stencil/models/demo')):
+            top = self.path(program + '-tree')
+            os.makedirs(os.path.join(top, program))
+            os.makedirs(os.path.join(top, os.path.dirname(model)))
+            os.symlink(MODEL, os.path.join(top, model))
+            copy = os.path.join(top, program, 'stencil')
+            shutil.copy(PROGRAM, copy)
+            environment = {k: v for k, v in os.environ.items() if k != 'STENCIL_MODEL'}
+            done = subprocess.run([copy, 'segment', PICTURE, 'fruit', *LOW], capture_output=True, env=environment, timeout=TIMEOUT_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn('using the demo model ' + os.path.join(top, model), done.stderr.decode())
+            self.assertEqual(len(json.loads(done.stdout)['images']), 1)
+        alone = self.path('alone', 'deep', 'stencil')
+        os.makedirs(os.path.dirname(alone))
+        shutil.copy(PROGRAM, alone)
+        done = subprocess.run([alone, 'segment', PICTURE, 'fruit'], capture_output=True, env=environment, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(b'no model: give one with -m, or set STENCIL_MODEL', done.stderr)
+
+    def test_info(self):
+        text = self.ok(run('info', MODEL))
+        for part in ('model       sam3', 'layout      hf', 'ViT trunk', 'phrases and example boxes: yes', 'known but unused here: ', 'memory plan', 'peak'):
+            self.assertIn(part, text)
+        self.assertIn('tracker', self.ok(run('info', '-v', MODEL)))
+        plan = self.ok(run('info', '--plan', '-m', MODEL))
+        self.assertTrue(plan.startswith('memory plan') and text.endswith(plan))
+
+    def test_info_json(self):
+        doc = json.loads(self.ok(run('info', '--json')))
+        self.assertEqual(list(doc), ['stencil', 'id', 'version', 'layout', 'container', 'precision', 'dtypes', 'input_size', 'mask_size', 'queries', 'parts',
+                                     'unused', 'can', 'plan', 'cpu_level', 'gemm', 'threads'])
+        self.assertEqual(doc['can'], {'segment': True, 'click': True, 'track': True})
+        self.assertEqual(doc['id'], self.document(PICTURE, 'fruit')['model']['id'])
+        plan = json.loads(self.ok(run('info', '--json', '--plan', '-j', '1')))
+        self.assertEqual(list(plan), ['lines', 'peak_bytes'])
+        self.assertGreater(plan['peak_bytes'], 1 << 20)
+        self.assertEqual(json.loads(self.ok(run('info', '--json', '-j', '1')))['threads'], 1)
+
+    def test_check(self):
+        text = self.ok(run('check'))
+        last = text.strip().split('\n')[-1]
+        match = re.match(r'(\d+) of (\d+) lines passed: sam3, ', last)
+        self.assertTrue(match, last)
+        self.assertEqual(match.group(1), match.group(2))
+        self.assertGreater(int(match.group(1)), 5)
+        doc = json.loads(self.ok(run('check', '--json', '-j', '2')))
+        self.assertEqual(doc['failed'], 0)
+        self.assertEqual(len(doc['lines']), int(match.group(1)))
+        self.assertEqual(list(doc['lines'][0]), ['stage', 'what', 'value', 'bound', 'passed'])
+        self.assertEqual(self.ok(run('check', '-q')), '')
+
+    def test_check_finds_a_broken_stage(self):
+        broken = self.path('broken')
+        shutil.copytree(MODEL, broken)
+        path = os.path.join(broken, 'model.safetensors')
+        with open(path, 'r+b') as f:
+            size, = struct.unpack('<Q', f.read(8))
+            head = json.loads(f.read(size))
+            name = next(n for n in sorted(head) if 'vision' in n and n.endswith('weight') and len(head[n].get('shape', ())) == 2)
+            begin, end = head[name]['data_offsets']
+            f.seek(8 + size + begin)
+            f.write(bytes(end - begin))  # one layer forgets everything
+        done = run('check', '-m', broken)
+        # A changed model is another model: it is not compared with the demo model's numbers, or it fails them. It must not pass as the demo model.
+        self.assertNotEqual(json.loads(self.ok(run('info', '--json', broken)))['id'], json.loads(self.ok(run('info', '--json', MODEL)))['id'])
+        self.assertIn(done.returncode, (0, 1))
+        self.assertNotEqual(done.stdout, run('check').stdout)
+
+
+class Terminal(Case):
+    def in_terminal(self, *arguments, stderr_too=True):
+        """Output of the program on a pseudo-terminal."""
+        master, slave = pty.openpty()
+        environment = {**os.environ, 'STENCIL_MODEL': MODEL}
+        process = subprocess.Popen([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=slave, stderr=slave if stderr_too else subprocess.PIPE, env=environment)
+        os.close(slave)
+        output, end = b'', time.monotonic() + TIMEOUT_S
+        while time.monotonic() < end:
+            ready, _, _ = select.select([master], [], [], 1)
+            if not ready:
+                continue
+            try:
+                piece = os.read(master, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            output += piece
+        process.wait(timeout=TIMEOUT_S)
+        os.close(master)
+        if process.stderr:
+            process.stderr.close()
+        return output.decode(), process.returncode
+
+    def test_table(self):
+        text, code = self.in_terminal('segment', PICTURE, 'fruit', '--threshold', '1', stderr_too=False)
+        self.assertEqual(code, 0)
+        self.assertIn('"fruit": 0 found', text)
+        self.assertIn('note: nothing found', text)
+        self.assertNotIn('{', text)
+
+    def test_json_when_asked(self):
+        text, code = self.in_terminal('segment', PICTURE, 'fruit', '--format', 'json', *LOW, stderr_too=False)
+        self.assertEqual(code, 0)
+        self.assertEqual(len(json.loads(text)['images']), 1)
+
+    def test_table_and_file(self):
+        text, code = self.in_terminal('segment', PICTURE, 'fruit', '-o', self.path('out.json'), *LOW, stderr_too=False)
+        self.assertEqual(code, 0)
+        self.assertIn('"fruit"', text)
+        with open(self.path('out.json')) as f:
+            self.assertEqual(len(json.load(f)['images']), 1)
+
+    def test_progress(self):
+        many = [PICTURE] * 24
+        arguments = [a for p in many for a in ('--picture', p)]
+        text, code = self.in_terminal('segment', *arguments, 'fruit', 'gift', '-j', '1', *LOW)
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r'\r\x1b\[K\[\d+/24\] check\.png  (picture|phrase) \d+/\d+')
+        self.assertTrue(re.search(r'\r\x1b\[K[^\x1b]*check\.png  224 x 224', text.replace('\r\n', '\n')[-6000:]) or '\r\x1b[K' + PICTURE in text)
+        quiet, code = self.in_terminal('segment', *arguments, 'fruit', '-q', *LOW)
+        self.assertEqual(code, 0)
+        self.assertNotIn('\x1b', quiet)
+
+    def test_no_progress_in_a_pipe(self):
+        done = run('segment', *[a for p in [PICTURE] * 6 for a in ('--picture', p)], 'fruit', *LOW)
+        self.assertEqual(done.stderr, b'')
+
+
+class Cancel(Case):
+    def cancelled(self, number, code):
+        arguments = [a for p in [PICTURE] * 2000 for a in ('--picture', p)]
+        out = self.path('out.json')
+        process = subprocess.Popen([PROGRAM, 'segment', *arguments, '--phrase', 'fruit', '-v', '-o', out, '--overlay', self.path('drawn'), *LOW],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, 'STENCIL_MODEL': MODEL})
+        try:
+            for line in process.stderr:
+                if b'found in' in line:
+                    break
+            process.send_signal(number)
+            sent = time.monotonic()
+            rest, errors = process.communicate(timeout=TIMEOUT_S)
+            took = time.monotonic() - sent
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, code)
+        self.assertEqual(rest, b'')
+        self.assertIn(b'stencil: cancelled; no results were written', errors)
+        self.assertLess(took, 20)  # the library promises a second; a busy machine and a sanitizer take longer
+        self.assertEqual(os.listdir(self.folder), ['drawn'])
+        for name in os.listdir(self.path('drawn')):
+            self.assertTrue(name.endswith('.overlay.png'), name)
+            self.assertEqual(read_png(self.path('drawn', name))[:2], (224, 224))
+
+    def test_interrupt(self):
+        self.cancelled(signal.SIGINT, 130)
+
+    def test_terminate(self):
+        self.cancelled(signal.SIGTERM, 143)
+
+
+class Manual(Case):
+    """Man page, completions and docs/cli.md name what the program has."""
+
+    def texts(self):
+        for name in ('docs/stencil.1', 'docs/cli.md', 'docs/completions/stencil.bash', 'docs/completions/_stencil', 'docs/completions/stencil.fish'):
+            with open(os.path.join(TREE, name)) as f:
+                yield name, f.read()
+
+    def options(self, command):
+        return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', self.ok(run('help', command)))
+
+    def test_every_option_is_there(self):
+        for command in ('segment', 'info', 'check'):
+            found = self.options(command)
+            self.assertGreater(len(found), 4)
+            for name, text in self.texts():
+                plain = text.replace('\\-', '-').replace('\\', '')
+                for letter, option in found:
+                    if name.endswith('.fish'):
+                        self.assertRegex(plain, r'-l %s\b' % option, (name, command))
+                    else:
+                        self.assertRegex(plain, r'--%s\b' % option, (name, command))
+
+    def test_no_option_that_is_not(self):
+        every = {option for command in ('segment', 'info', 'check') for _, option in self.options(command)} | {'version'}
+        for name, text in self.texts():
+            plain = text.replace('\\-', '-')
+            for option in re.findall(r'(?<![\w-])--([a-z][a-z-]+)', plain):
+                self.assertIn(option, every, name)
+
+    def test_commands(self):
+        for name, text in self.texts():
+            for command in COMMANDS:
+                self.assertRegex(text, r'\b%s\b' % command, name)
+
+    def test_exit_codes(self):
+        with open(os.path.join(TREE, 'src', 'cli', 'cli.h')) as f:
+            codes = dict(re.findall(r'ST_EXIT_(\w+) = (\d+)', f.read()))
+        self.assertEqual(codes, {'OK': '0', 'PARTLY': '1', 'USAGE': '2', 'MODEL': '3', 'OUTPUT': '4', 'INTERNAL': '5', 'SIGNAL': '128'})
+        for name, text in list(self.texts())[:2]:
+            for code in ('0', '1', '2', '3', '4', '5', '130', '143'):
+                self.assertRegex(text, r'(?m)^(\.B|\|) %s\b' % code, name)
+
+    def test_man_page_formats(self):
+        if not shutil.which('man') or not shutil.which('groff'):
+            self.skipTest('man and groff are not there')
+        done = subprocess.run(['groff', '-man', '-Tutf8', '-ww', os.path.join(TREE, 'docs', 'stencil.1')], capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+
+    def test_completions_parse(self):
+        for shell, name in (('bash', 'stencil.bash'), ('zsh', '_stencil'), ('fish', 'stencil.fish')):
+            if not shutil.which(shell):
+                continue
+            done = subprocess.run([shell, '-n', os.path.join(TREE, 'docs', 'completions', name)], capture_output=True)
+            self.assertEqual((done.returncode, done.stderr), (0, b''), shell)
+
+    def test_bash_completion_works(self):
+        script = '''
+            source %s
+            complete_words() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _stencil; printf '%%s\\n' "${COMPREPLY[@]}"; }
+            complete_words stencil se; echo --; complete_words stencil segment --max; echo --; complete_words stencil segment --format c
+            echo --; complete_words stencil help in
+        ''' % os.path.join(TREE, 'docs', 'completions', 'stencil.bash')
+        done = subprocess.run(['bash', '-c', script], capture_output=True, text=True)
+        self.assertEqual(done.stderr, '')
+        self.assertEqual([set(p.split()) for p in done.stdout.split('--\n')][0], {'segment'})
+        self.assertIn('--max-detections', done.stdout)
+        self.assertIn('\ncoco\n', done.stdout)
+        self.assertTrue(done.stdout.endswith('info\n'))
+
+
+if __name__ == '__main__':
+    if not PROGRAM:
+        raise SystemExit(__doc__)
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

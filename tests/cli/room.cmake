@@ -1,0 +1,17 @@
+# The command line: its parts with made-up results, and the program itself with the demo model, driven by Python's standard library.
+file(GLOB front CONFIGURE_DEPENDS src/front/*.c)
+add_executable(front_test tests/cli/front_test.c ${front})
+target_include_directories(front_test PRIVATE include src)
+target_link_libraries(front_test PRIVATE stencil_static PkgConfig::CMOCKA PkgConfig::JANSSON)
+add_test(NAME cli.front COMMAND front_test)
+
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND TARGET stencil)
+  foreach(topic Usage Documents Models Formats Outputs Pictures Answers Terminal Cancel Manual)
+    string(TOLOWER ${topic} name)
+    add_test(NAME cli.${name}
+      COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:stencil> ${topic})
+  endforeach()
+else()
+  message(STATUS "tests of the program: NOT RUN, no Python 3 found")
+endif()
