@@ -6,7 +6,7 @@
 #   levels   all tests again at each lower CPU level
 #   asan     all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     the threaded tests under ThreadSanitizer
-#   arm      kernels and kcheck, cross-built for 64-bit Arm, under qemu-user
+#   arm      kernels and kcheck, cross-built for 64-bit Arm, under qemu-user; and on older x86-64 CPUs
 #   install  install into a folder; build and run examples/ against it, shared and static
 #   fuzz     every fuzz target with libFuzzer, FUZZ_SECONDS (60) each; not part of `all`
 #   all      everything but fuzz
@@ -17,7 +17,10 @@ export PYTHONDONTWRITEBYTECODE=1
 started=$SECONDS
 
 # Tests in which several threads work at once; the others would tell ThreadSanitizer nothing new.
-threaded='^unit\.(base_pool|base_status|.*thread|.*session|.*parallel)'
+threaded='^unit\.(base_pool|base_status|engine|.*thread|.*session|.*parallel)'
+
+# kcheck.all checks each level already; other CPUs are stage arm's.
+run_elsewhere='^kcheck\.(ref|avx2|avx512|neon|emulated\..*)$'
 
 say() {
     printf '\n=== %s (%d s)\n' "$1" $((SECONDS - started))
@@ -68,7 +71,7 @@ stage_build() {
 
 stage_test() {
     build gcc
-    run_tests gcc
+    run_tests gcc -E "$run_elsewhere"
 }
 
 stage_levels() {
@@ -87,8 +90,8 @@ stage_levels() {
             echo "level $level: NOT RUN, this CPU lacks it"
         else
             echo "level $level:"
-            # What does not depend on kernels has run already.
-            ST_CPU_MASK=$level run_tests gcc -E '^(headers|fuzz|style|unit\.base)'
+            # What does not depend on the level, or goes through all of them by itself, has run already.
+            ST_CPU_MASK=$level run_tests gcc -E '^(headers|fuzz|kcheck|unit\.base)'
         fi
     done
 }
@@ -97,7 +100,7 @@ stage_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1:${ASAN_OPTIONS:-}
     export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}
     build asan
-    run_tests asan -E '^headers\.'
+    run_tests asan -E "^headers\.|$run_elsewhere"
 }
 
 stage_tsan() {
@@ -111,8 +114,15 @@ stage_arm() {
         echo "level neon: the best of this CPU, run by stage test"
         return 0
     fi
+    local tool
+    for tool in aarch64-linux-gnu-gcc qemu-aarch64 qemu-x86_64; do
+        command -v $tool >/dev/null || { echo "arm: $tool is not installed: tools/setup.sh test brings it"; return 1; }
+    done
     build aarch64
     run_tests aarch64
+    # And x86-64 CPUs that lack what this one has: no illegal instruction, and the missing levels are not run.
+    build gcc
+    run_tests gcc -R '^kcheck\.emulated\.x86_64$'
 }
 
 stage_install() {
@@ -146,7 +156,7 @@ stage_fuzz() {
     echo "fuzz: $n targets, nothing found"
 }
 
-[ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
 stages=()
 for name in "$@"; do
     case $name in
