@@ -53,3 +53,7 @@ st_install_if_there(docs/completions/_stencil ${CMAKE_INSTALL_DATADIR}/zsh/site-
 st_install_if_there(docs/completions/stencil.fish ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 st_install_if_there(LICENSE ${CMAKE_INSTALL_DOCDIR})
 st_install_if_there(NOTICE ${CMAKE_INSTALL_DOCDIR})
+# The demo model, where the program finds it: beside itself, ../share/stencil/models/demo.
+foreach(file model.safetensors config.json preprocessor_config.json check.safetensors check.png README.md scene.png)
+  st_install_if_there(models/demo/${file} ${CMAKE_INSTALL_DATADIR}/stencil/models/demo)
+endforeach()
