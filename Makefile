@@ -4,6 +4,8 @@ BUILD ?= build
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=
 FUZZ_SECONDS ?= 60
+# The system's own: the one that setup.sh installs modules for.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 
 .DEFAULT_GOAL := build
 .PHONY: build setup demo test bench parity soak demo-score fuzz asan tsan style install clean help
@@ -34,8 +36,10 @@ parity: ## full-size comparison with the reference in PyTorch (ST_REFERENCE_PYTH
 soak: ## hours of it: new seeds, threads, memory over many pictures, fuzzing
 	@tools/soak.sh
 
-demo-score: build ## recall and precision of the demo model on generated scenes
-	@tools/demo_score.sh
+demo-score: ## recall and precision of the demo model on generated scenes
+	@tools/setup.sh score
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) models/demo/score.py --stencil $(BUILD)/stencil
 
 fuzz: ## every fuzz target with libFuzzer, FUZZ_SECONDS each
 	@tools/setup.sh test

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# setup.sh [build|test]: installs what is missing on Debian 12 or Ubuntu 24.04, and nothing else. `build` is what the library and the program
-# need; `test` adds what `make test` runs. Does nothing, and needs no rights, where everything is there.
+# setup.sh [build|test|score]: installs what is missing on Debian 12 or Ubuntu 24.04, and nothing else. `build` is what the library and the
+# program need; `test` adds what `make test` runs, `score` what `make demo-score` draws its scenes with. Does nothing, and needs no rights,
+# where everything is there.
 set -euo pipefail
 export LC_ALL=C
 mode=${1:-build}
@@ -8,6 +9,7 @@ mode=${1:-build}
 build_packages=(build-essential cmake ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev libtiff-dev libexif-dev libheif-dev
     libutf8proc-dev libjansson-dev zlib1g-dev nettle-dev)
 test_packages=(git python3 pmccabe clang libcmocka-dev)
+score_packages=(python3 python3-numpy python3-pil fonts-noto-color-emoji)
 modules=(libjpeg libpng libwebp libwebpdemux libtiff-4 libexif libutf8proc jansson zlib nettle)
 
 fail() {
@@ -16,8 +18,8 @@ fail() {
 }
 
 case $mode in
-build | test) ;;
-*) fail "expected build or test, got \"$mode\"" ;;
+build | test | score) ;;
+*) fail "expected build, test or score, got \"$mode\"" ;;
 esac
 
 # Elsewhere packages have other names: look for what they bring, and say what is missing.
@@ -76,5 +78,7 @@ if [ "$mode" = test ]; then
     runtime=$(clang_runtime)
     [ -n "$runtime" ] || fail "clang was installed, but is not in PATH"
     ensure "$runtime"
+elif [ "$mode" = score ]; then
+    ensure "${score_packages[@]}"
 fi
 echo "setup: everything for '$mode' is there"
