@@ -10,7 +10,7 @@ pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
-pkg_check_modules(HEIF IMPORTED_TARGET libheif) # optional
+pkg_check_modules(HEIF IMPORTED_TARGET libheif>=1.15) # optional
 set(ST_LIBS PkgConfig::JPEG PkgConfig::PNG PkgConfig::WEBP PkgConfig::TIFF PkgConfig::EXIF PkgConfig::UTF8PROC PkgConfig::JANSSON PkgConfig::ZLIB
             PkgConfig::NETTLE Threads::Threads m)
 set(ST_DEFS "")

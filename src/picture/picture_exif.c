@@ -7,7 +7,9 @@
 #include "base/mem.h"
 #include "picture/picture_internal.h"
 
-#define MAX_EXIF (1u << 20) /* the first directory is at the front; what lies further is thumbnails */
+/* The first directory is at the front; what lies further is thumbnails. libexif copies each entry's data, and a
+ * hostile block lets hundreds of entries share the same bytes. */
+#define MAX_EXIF (128u << 10)
 
 /* -1: the tag is not there. */
 static int orientation_of(ExifData *data)

@@ -246,6 +246,24 @@ static st_status check_rows(st_tiff *t, st_error *err)
     return ST_OK;
 }
 
+/* All bytes that will be decoded. Parts of a file may share their data and hold bands that nobody looks at, so a small
+ * file could ask for days of work. */
+static st_status check_work(const st_tiff *t, st_error *err)
+{
+    const uint64_t pixels = (uint64_t)t->pic->width * t->pic->height, floor_bytes = (uint64_t)4 << 30;
+    const uint64_t cap = 64 * pixels > floor_bytes ? 64 * pixels : floor_bytes;
+    const uint64_t across = t->tile_width ? ((uint64_t)t->pic->width + t->tile_width - 1) / t->tile_width : 1;
+    const uint64_t down =
+        t->tile_width ? ((uint64_t)t->pic->height + t->tile_height - 1) / t->tile_height : t->pic->height;
+    const uint64_t planes = t->planar ? (t->bands < 4 ? t->bands : 4) : 1;
+    uint64_t total;
+    if (__builtin_mul_overflow(across * down * planes, (uint64_t)t->n_buffer, &total) || total > cap)
+        return st_fail(err, ST_ERR_LIMIT,
+                       "%s: TIFF: %u x %u pixels of %u samples need more than the limit of %" PRIu64 " bytes decoded",
+                       t->in->name, t->pic->width, t->pic->height, t->bands, cap);
+    return ST_OK;
+}
+
 static st_status read_orientation(st_tiff *t, st_error *err)
 {
     uint16_t orientation;
@@ -278,8 +296,8 @@ static st_status read_tags(st_tiff *t, st_error *err)
     t->pic->bands = bands;
     status = read_sample_type(t, err);
     if (status == ST_OK) status = read_colour(t, err);
-    if (status == ST_OK && t->colour != ST_TIFF_RGBA_INTERFACE)
-        status = TIFFIsTiled(t->tif) ? check_tiles(t, err) : check_rows(t, err);
+    if (status == ST_OK) status = TIFFIsTiled(t->tif) ? check_tiles(t, err) : check_rows(t, err);
+    if (status == ST_OK) status = check_work(t, err);
     return status == ST_OK ? read_orientation(t, err) : status;
 }
 

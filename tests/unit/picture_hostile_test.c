@@ -443,6 +443,35 @@ static void test_hostile__zlib_bombs(void **state)
     free(g.data);
 }
 
+/* 20,000 strips of one row that are all the same few bytes, each of which would inflate to 60 MB: 1.2 TB of work. */
+static void test_hostile__tiff_of_shared_strips(void **state)
+{
+    (void)state;
+    enum { ROWS = 20000, N_TAGS = 9, ARRAYS = 8 + 2 + 12 * N_TAGS + 4 };
+    static const uint32_t tags[N_TAGS][4] = {
+        /* tag, type, count, value */
+        { 256, 4, 1, 1000 },  { 257, 4, 1, ROWS }, { 258, 3, 1, 8 },
+        { 259, 3, 1, 8 },     { 262, 3, 1, 1 },    { 273, 4, ROWS, ARRAYS },
+        { 277, 3, 1, 60000 }, { 278, 4, 1, 1 },    { 279, 4, ROWS, ARRAYS + 4 * ROWS }
+    };
+    const size_t n = ARRAYS + 8 * ROWS + 16;
+    uint8_t *data = calloc(n, 1);
+    assert_non_null(data);
+    memcpy(data, "II*\0\10\0\0\0\11\0", 10);
+    for (size_t i = 0; i < N_TAGS; i++) {
+        put_le(data + 10 + 12 * i, tags[i][0], 2);
+        put_le(data + 12 + 12 * i, tags[i][1], 2);
+        put_le(data + 14 + 12 * i, tags[i][2], 4);
+        put_le(data + 18 + 12 * i, tags[i][3], 4);
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        put_le(data + ARRAYS + 4 * i, ARRAYS + 8 * ROWS, 4);
+        put_le(data + ARRAYS + 4 * (ROWS + i), 16, 4);
+    }
+    expect_error(data, n, ST_ERR_LIMIT, "decoded");
+    free(data);
+}
+
 /* The last scan of a progressive file, once more and once more: each repeats a pass over the whole picture. */
 static void test_hostile__jpeg_with_endless_scans(void **state)
 {
@@ -618,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_hostile__webp_frame_of_no_size),
         cmocka_unit_test(test_hostile__png_whose_data_cannot_fill_it),
         cmocka_unit_test(test_hostile__tiff_rows_and_tiles_that_cost_too_much),
+        cmocka_unit_test(test_hostile__tiff_of_shared_strips),
         cmocka_unit_test(test_hostile__zlib_bombs),
         cmocka_unit_test(test_hostile__jpeg_with_endless_scans),
         cmocka_unit_test(test_hostile__not_a_picture),
