@@ -31,14 +31,14 @@ static inline __m128 quarter_load(const float *p, size_t n) /* n in 0 .. 4 */
     if (n == 4)
         return _mm_loadu_ps(p);
     const __m128 last = n % 2 ? _mm_load_ss(p + (n - 1)) : _mm_setzero_ps();
-    return n < 2 ? last : _mm_castpd_ps(_mm_loadl_pd(_mm_castps_pd(_mm_movelh_ps(last, last)), (const double *)(const void *)p));
+    return n < 2 ? last : _mm_movelh_ps(_mm_castsi128_ps(_mm_loadu_si64(p)), last);
 }
 static inline void quarter_store(float *p, __m128 v, size_t n)
 {
     if (n == 4)
         _mm_storeu_ps(p, v);
     if (n == 2 || n == 3)
-        _mm_storel_pd((double *)(void *)p, _mm_castps_pd(v));
+        _mm_storeu_si64(p, _mm_castps_si128(v));
     if (n == 3)
         _mm_store_ss(p + 2, _mm_movehl_ps(v, v));
     if (n == 1)
