@@ -1,6 +1,6 @@
 # One object library, from which the shared and the static library, the program and the tests are linked.
 file(GLOB ST_SOURCES CONFIGURE_DEPENDS
-  src/base/*.c src/kernels/*.c src/kernels/ref/*.c src/tensor/*.c src/weights/*.c src/text/*.c src/vision/*.c src/detect/*.c
+  src/base/*.c src/kernels/*.c src/kernels/ref/*.c src/tensor/*.c src/weights/*.c src/text/*.c src/vision/*.c src/detect/*.c src/click/*.c
   src/mask/*.c src/picture/*.c src/engine/*.c)
 add_library(stencil_objects OBJECT ${ST_SOURCES})
 target_include_directories(stencil_objects PUBLIC include src)

@@ -72,7 +72,7 @@ typedef struct st_model_info {
     size_t n_plan;
     uint64_t plan_peak;       /* bytes: peak resident memory of one picture and one phrase */
     int can_segment;          /* 1: phrases and exemplar boxes */
-    int can_click;            /* 1: the weights hold the interactive part (unused by this version) */
+    int can_click;            /* 1: points, regions and masks: the weights hold the interactive part */
     int can_track;            /* 1: the weights hold the tracker (unused by this version) */
     const char *cpu_level;    /* kernels in use: "ref", "avx2", "avx512", "neon" */
     const char *gemm;         /* matrix products in use: "oneDNN 2.6.3 (avx512_core)", "scalar" */
@@ -113,8 +113,9 @@ typedef enum st_resize { ST_RESIZE_GPU = 0, ST_RESIZE_CPU = 1 } st_resize;
 typedef struct st_encode_options {
     size_t struct_size; /* ST_ENCODE_OPTIONS_INIT */
     st_resize resize;
+    int for_clicks;     /* 1: also keep what st_click needs (one more neck; the plan says what it costs) */
 } st_encode_options;
-#define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU }
+#define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU, 0 }
 
 /* Resize, normalise, ViT, neck. The pixels are not kept. On failure *out is NULL. opts may be NULL. */
 ST_API ST_MUSTCHECK st_status st_picture_encode(st_picture **out, st_session *session, const st_image *image,
@@ -179,6 +180,63 @@ typedef struct st_result {
 ST_API ST_MUSTCHECK st_status st_segment(st_result **out, st_session *session, const st_picture *picture,
                                          const st_prompt *prompt, const st_segment_options *opts, st_error *err);
 ST_API void st_result_free(st_result *result); /* NULL is fine */
+
+/* ---------------------------------------------------------------- clicks: one object */
+
+/* A click. Pixels of the picture as shown, 0 <= x <= width, 0 <= y <= height. */
+typedef struct st_point {
+    float x, y;
+    int positive; /* 1: on the object; 0: not on it */
+} st_point;
+
+/* A region box: "this object, here". Not an exemplar. Pixels; x0 < x1, y0 < y1, inside the picture. */
+typedef struct st_region {
+    float x0, y0, x1, y1;
+} st_region;
+
+typedef struct st_click_input {
+    size_t struct_size;      /* ST_CLICK_INPUT_INIT */
+    const st_point *points;  /* [n_points] in the order of the clicks */
+    size_t n_points;         /* at most ST_MAX_POINTS */
+    const st_region *region; /* or NULL */
+    const float *logits;     /* [mask_size][mask_size] logits of an earlier result or of st_click_mask_logits; or NULL */
+} st_click_input;
+#define ST_CLICK_INPUT_INIT { sizeof(st_click_input), NULL, 0, NULL, NULL }
+#define ST_MAX_POINTS 256
+
+typedef enum st_multimask { ST_MULTIMASK_AUTO = 0, ST_MULTIMASK_ON = 1, ST_MULTIMASK_OFF = 2 } st_multimask;
+
+typedef struct st_click_options {
+    size_t struct_size;     /* ST_CLICK_OPTIONS_INIT */
+    st_multimask multimask; /* AUTO: three candidates for one lone point, else one, chosen by stability */
+    int32_t hole_area;      /* fill holes of at most this many cells of the mask grid; -1 = 256 at the published size, scaled; 0 = off */
+    uint32_t n_masks;       /* make full-size masks of the best N candidates; default all */
+    int hf;                 /* 1: tokens as Hugging Face's port orders them, no hole filling, no clamp: for comparison */
+} st_click_options;
+#define ST_CLICK_OPTIONS_INIT { sizeof(st_click_options), ST_MULTIMASK_AUTO, -1, UINT32_MAX, 0 }
+
+typedef struct st_candidate {
+    float iou;       /* the model's own estimate */
+    uint32_t index;  /* which of the model's mask tokens: 0 = the single mask, 1.. = the candidates */
+    float *logits;   /* [mask_size*mask_size], row-major, clamped to +-32: to be passed back as st_click_input.logits */
+    st_rle mask;     /* full size; all zero beyond n_masks */
+    uint64_t area;
+} st_candidate;
+
+typedef struct st_click_result {
+    float object_score;       /* logit: is there an object at all */
+    uint32_t width, height, mask_size;
+    st_candidate *candidates; /* [n_candidates] by falling predicted IoU, ties by index */
+    size_t n_candidates;
+} st_click_result;
+
+/* One call of the interactive head: the reference's `predict`. The picture must have been encoded with for_clicks. On failure *out is NULL. */
+ST_API ST_MUSTCHECK st_status st_click(st_click_result **out, st_session *session, const st_picture *picture, const st_click_input *prompt,
+                                       const st_click_options *opts, st_error *err);
+ST_API void st_click_result_free(st_click_result *result); /* NULL is fine */
+/* A mask picture of 0..255, [height] rows of `stride` bytes, to prompt logits [mask_size*mask_size]: antialiased to the mask grid, then 20 m - 10 for m in [0, 1]. */
+ST_API ST_MUSTCHECK st_status st_click_mask_logits(float *out, const st_model *model, const uint8_t *mask, uint32_t width, uint32_t height, size_t stride,
+                                                   st_error *err);
 
 /* The token ids of a phrase: start, tokens, end. `ids` has room for `capacity`; *n_ids is how many there are; *cut is 1 when the text was
  * longer than the model reads. */

@@ -50,8 +50,8 @@ static void bind_geo(st_binder *b, const st_dims *dims, st_geo *geo)
         st_bind_norm(b, &l->norm1, D, EPS, "geo.layers.%zu.norm1", i);
         st_bind_norm(b, &l->norm2, D, EPS, "geo.layers.%zu.norm2", i);
         st_bind_norm(b, &l->norm3, D, EPS, "geo.layers.%zu.norm3", i);
-        st_bind_mha(b, &l->self, D, heads, "geo.layers.%zu.self", i);
-        st_bind_mha(b, &l->image, D, heads, "geo.layers.%zu.image", i);
+        st_bind_mha(b, &l->self, D, D, heads, "geo.layers.%zu.self", i);
+        st_bind_mha(b, &l->image, D, D, heads, "geo.layers.%zu.image", i);
         st_bind_linear(b, &l->ffn1, D, dims->geo_ffn, "geo.layers.%zu.ffn1", i);
         st_bind_linear(b, &l->ffn2, dims->geo_ffn, D, "geo.layers.%zu.ffn2", i);
     }
@@ -65,8 +65,8 @@ static void bind_fusion(st_binder *b, const st_dims *dims, st_fusion_layer *laye
         st_bind_norm(b, &l->norm1, D, EPS, "fusion.layers.%zu.norm1", i);
         st_bind_norm(b, &l->norm2, D, EPS, "fusion.layers.%zu.norm2", i);
         st_bind_norm(b, &l->norm3, D, EPS, "fusion.layers.%zu.norm3", i);
-        st_bind_mha(b, &l->self, D, heads, "fusion.layers.%zu.self", i);
-        st_bind_mha(b, &l->prompt, D, heads, "fusion.layers.%zu.prompt", i);
+        st_bind_mha(b, &l->self, D, D, heads, "fusion.layers.%zu.self", i);
+        st_bind_mha(b, &l->prompt, D, D, heads, "fusion.layers.%zu.prompt", i);
         st_bind_linear(b, &l->ffn1, D, dims->fusion_ffn, "fusion.layers.%zu.ffn1", i);
         st_bind_linear(b, &l->ffn2, dims->fusion_ffn, D, "fusion.layers.%zu.ffn2", i);
     }
@@ -75,9 +75,9 @@ static void bind_fusion(st_binder *b, const st_dims *dims, st_fusion_layer *laye
 static void bind_decoder_layer(st_binder *b, const st_dims *dims, st_dec_layer *l, size_t i)
 {
     const size_t D = dims->width, heads = dims->dec_heads;
-    st_bind_mha(b, &l->self, D, heads, "dec.layers.%zu.self", i);
-    st_bind_mha(b, &l->text, D, heads, "dec.layers.%zu.text", i);
-    st_bind_mha(b, &l->image, D, heads, "dec.layers.%zu.image", i);
+    st_bind_mha(b, &l->self, D, D, heads, "dec.layers.%zu.self", i);
+    st_bind_mha(b, &l->text, D, D, heads, "dec.layers.%zu.text", i);
+    st_bind_mha(b, &l->image, D, D, heads, "dec.layers.%zu.image", i);
     st_bind_norm(b, &l->norm_self, D, EPS, "dec.layers.%zu.norm_self", i);
     st_bind_norm(b, &l->norm_text, D, EPS, "dec.layers.%zu.norm_text", i);
     st_bind_norm(b, &l->norm_image, D, EPS, "dec.layers.%zu.norm_image", i);
@@ -109,7 +109,7 @@ static void bind_heads(st_binder *b, const st_dims *dims, st_scorer *score, st_m
     st_bind_norm(b, &score->norm, D, EPS, "score.norm");
     st_bind_linear(b, &score->prompt_proj, D, D, "score.prompt_proj");
     st_bind_linear(b, &score->query_proj, D, D, "score.query_proj");
-    st_bind_mha(b, &mask->prompt, D, dims->mask_heads, "mask.prompt");
+    st_bind_mha(b, &mask->prompt, D, D, dims->mask_heads, "mask.prompt");
     st_bind_norm(b, &mask->prompt_norm, D, EPS, "mask.prompt_norm");
     for (size_t i = 0; i < 2; i++) {
         st_bind_conv3x3(b, &mask->conv[i], D, D, "mask.conv.%zu", i);

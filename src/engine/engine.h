@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "base/log.h"
+#include "click/click.h"
 #include "detect/detect.h"
 #include "text/bpe.h"
 #include "text/encoder.h"
@@ -17,10 +18,12 @@ typedef struct st_plan {
     size_t encode_scratch;  /* arena of st_picture_encode */
     size_t segment_scratch; /* arena of st_segment with the longest phrase, no box, every query kept */
     size_t features;        /* of one st_picture */
+    size_t click_features;  /* more of them, when encoded for clicks; 0 without an interactive head */
+    size_t click_encode_scratch, click_scratch;
     size_t reordered;       /* convolution weights, tables */
 } st_plan;
 
-enum { ST_PLAN_LINES = 8 };
+enum { ST_PLAN_LINES = 12 };
 
 struct st_model {
     atomic_uint owners;      /* the caller, each session, each picture */
@@ -35,6 +38,7 @@ struct st_model {
     st_vision vision;        /* bound when the first picture comes */
     st_text text;
     st_detect detect;
+    st_click_head click;
     st_plan plan;
     st_weights_info weights_info;
     st_plan_line plan_lines[ST_PLAN_LINES];
@@ -46,11 +50,14 @@ void st_model_ref(st_model *model);
 /* Binds the stage's weights on first use: this is where non-finite values are found. */
 ST_MUSTCHECK st_status st_model_bind_vision(st_model *model, st_error *err);
 ST_MUSTCHECK st_status st_model_bind_detect(st_model *model, st_error *err); /* text encoder and detector */
+ST_MUSTCHECK st_status st_model_bind_click(st_model *model, st_error *err);
 
 /* ---- plan ---- */
 ST_MUSTCHECK st_status st_plan_compute(st_plan *plan, const st_model *model, st_error *err);
 /* Scratch of one st_segment call. */
 ST_MUSTCHECK st_status st_plan_segment(size_t *bytes, const st_model *model, size_t n_tokens, size_t n_boxes, st_error *err);
+/* Scratch of one st_click_head call. */
+ST_MUSTCHECK st_status st_plan_click(size_t *bytes, const st_model *model, size_t n_tokens, st_error *err);
 void st_plan_describe(st_model *model);
 
 /* ---- picture ---- */
@@ -59,6 +66,8 @@ struct st_picture {
     st_model *model;
     uint32_t width, height;  /* of the picture as shown */
     st_features features;    /* levels point into `block` */
+    bool for_clicks;
+    st_click_features click; /* the same; only with for_clicks */
     float *block;
 };
 
@@ -93,7 +102,7 @@ ST_MUSTCHECK st_status st_session_run(st_session *s, st_run *run, size_t scratch
 ST_MUSTCHECK st_status st_session_phrase(st_session *s, const st_phrase **out, const char *text, st_error *err);
 void st_session_forget_phrases(st_session *s);
 /* What st_picture_encode does once it has normalised pixels: px [S*S, 3], or NULL to take them from image. For tests with golden inputs. */
-ST_MUSTCHECK st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, st_error *err);
+ST_MUSTCHECK st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, bool for_clicks, st_error *err);
 
 /* ---- segment ---- */
 

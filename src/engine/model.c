@@ -27,6 +27,7 @@ static st_status open_parts(st_model *m, const char *path, const st_model_option
     if ((status = st_vision_init(&m->vision, m->dims, err)) != ST_OK) return status;
     if ((status = st_text_init(&m->text, m->dims, err)) != ST_OK) return status;
     if ((status = st_detect_init(&m->detect, m->dims, err)) != ST_OK) return status;
+    if ((status = st_click_init(&m->click, m->dims, err)) != ST_OK) return status;
     if ((status = st_plan_compute(&m->plan, m, err)) != ST_OK) return status;
     st_plan_describe(m);
     return ST_OK;
@@ -62,6 +63,7 @@ void st_model_free(st_model *m)
     st_vision_free(&m->vision);
     st_text_free(&m->text);
     st_detect_free(&m->detect);
+    st_click_free(&m->click);
     st_bpe_free(m->bpe);
     st_pool_free(m->pool);
     st_weights_free(m->weights);
@@ -83,6 +85,14 @@ st_status st_model_bind_detect(st_model *m, st_error *err)
     pthread_mutex_lock(&m->lock);
     st_status status = st_text_bind(&m->text, m->weights, err);
     if (status == ST_OK) status = st_detect_bind(&m->detect, m->weights, err);
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+st_status st_model_bind_click(st_model *m, st_error *err)
+{
+    pthread_mutex_lock(&m->lock);
+    const st_status status = st_click_bind(&m->click, m->weights, err);
     pthread_mutex_unlock(&m->lock);
     return status;
 }

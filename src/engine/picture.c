@@ -5,14 +5,15 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static st_status picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, st_error *err)
+static st_status picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
 {
     const size_t level = (size_t)m->dims->grid * m->dims->grid * m->dims->width; /* floats of the n x n map */
+    const size_t n_bytes = (for_clicks ? 25 : 21) * level * sizeof(float);
     st_picture *p = st_calloc(1, sizeof *p);
-    float *block = p ? st_aligned(21 * level * sizeof(float), 64) : NULL;
+    float *block = p ? st_aligned(n_bytes, 64) : NULL;
     if (!block) {
         st_free(p);
-        return st_fail(err, ST_ERR_NOMEM, "picture: out of memory for %zu bytes of features", 21 * level * sizeof(float));
+        return st_fail(err, ST_ERR_NOMEM, "picture: out of memory for %zu bytes of features", n_bytes);
     }
     atomic_init(&p->owners, 1);
     p->model = m;
@@ -21,6 +22,8 @@ static st_status picture_new(st_picture **out, st_model *m, uint32_t width, uint
     p->height = height;
     p->block = block;
     p->features = (st_features){{block, block + 16 * level, block + 20 * level}};
+    p->for_clicks = for_clicks;
+    if (for_clicks) p->click = (st_click_features){block + 21 * level, block + 22 * level, block + 23 * level};
     *out = p;
     return ST_OK;
 }
@@ -46,22 +49,28 @@ void st_picture_size(const st_picture *p, uint32_t *width, uint32_t *height)
 }
 
 /* Takes pixels from `image`, or px when given. */
-static st_status encode(st_picture **out, st_session *s, const st_image *image, st_resize how, const float *px, uint32_t width, uint32_t height, st_error *err)
+static st_status encode(st_picture **out, st_session *s, const st_image *image, st_resize how, const float *px, uint32_t width, uint32_t height,
+                        bool for_clicks, st_error *err)
 {
     st_model *m = s->model;
     const size_t side = m->dims->image_size;
     st_run run;
     st_picture *p = NULL;
     st_status status = st_model_bind_vision(m, err);
-    if (status == ST_OK) status = st_session_run(s, &run, m->plan.encode_scratch, err);
+    if (status == ST_OK && for_clicks) status = st_model_bind_click(m, err);
+    if (status == ST_OK) status = st_session_run(s, &run, for_clicks ? m->plan.click_encode_scratch : m->plan.encode_scratch, err);
     if (status != ST_OK) return status;
     float *input = st_run_floats(&run, side * side, 3);
     float *trunk = st_run_floats(&run, (size_t)m->dims->grid * m->dims->grid, m->dims->vit_width);
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     if (px) memcpy(input, px, side * side * 3 * sizeof *px);
     else status = st_resize_normalise(&run, image, how, side, input, err);
-    if (status == ST_OK) status = picture_new(&p, m, width, height, err);
+    if (status == ST_OK) status = picture_new(&p, m, width, height, for_clicks, err);
     if (status == ST_OK) status = st_vision_encode(&run, &m->vision, input, trunk, &p->features, err);
+    if (status == ST_OK && for_clicks) {
+        st_click_features_run(&run, &m->click, trunk, &p->click);
+        status = st_run_status(&run, err);
+    }
     if (status != ST_OK) {
         st_picture_free(p);
         return status;
@@ -74,13 +83,16 @@ st_status st_picture_encode(st_picture **out, st_session *s, const st_image *ima
 {
     *out = NULL;
     if (!s || !image) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no session or no image given");
-    const st_resize how = opts && opts->struct_size >= sizeof *opts ? opts->resize : ST_RESIZE_GPU;
+    const st_encode_options defaults = ST_ENCODE_OPTIONS_INIT;
+    const st_encode_options *o = opts ? opts : &defaults;
+    if (o->struct_size < sizeof *o) return st_fail(err, ST_ERR_INVALID_ARG, "encode options: struct_size is %zu, expected %zu", o->struct_size, sizeof *o);
+    const st_resize how = o->resize;
     if (how != ST_RESIZE_GPU && how != ST_RESIZE_CPU) return st_fail(err, ST_ERR_INVALID_ARG, "picture: unknown resize arithmetic %d", (int)how);
-    return encode(out, s, image, how, NULL, image->width, image->height, err);
+    return encode(out, s, image, how, NULL, image->width, image->height, o->for_clicks != 0, err);
 }
 
-st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, st_error *err)
+st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
 {
     *out = NULL;
-    return encode(out, s, NULL, ST_RESIZE_GPU, px, width, height, err);
+    return encode(out, s, NULL, ST_RESIZE_GPU, px, width, height, for_clicks, err);
 }

@@ -41,9 +41,29 @@ st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
     if (status != ST_OK) return status;
     plan->encode_scratch = arena.peak;
     plan->features = 21 * n * n * D * sizeof(float);
+    if (d->has_click) {
+        st_click_features_run(&run, &m->click, x, &(st_click_features){NULL, NULL, NULL});
+        plan->click_encode_scratch = arena.peak;
+        plan->click_features = 4 * n * n * D * sizeof(float); /* N*D + 4N*D/4 + 16N*D/8 */
+        const st_status click = st_plan_click(&plan->click_scratch, m, 3, err);
+        if (click != ST_OK) return click;
+    }
     const size_t ups = 4 * (V * (V / 2) * 2 + (V / 2) * (V / 4)), convs = 5 * 9 * D * D, tables = (size_t)d->window * d->window * (V / d->vit_heads);
     plan->reordered = (ups + convs + tables + n * n * (V / d->vit_heads + D)) * sizeof(float);
     return st_plan_segment(&plan->segment_scratch, m, d->context, 0, err);
+}
+
+st_status st_plan_click(size_t *bytes, const st_model *m, size_t n_tokens, st_error *err)
+{
+    st_arena arena;
+    const st_run run = planning_run(m, &arena);
+    const size_t n_pixels = 16 * (size_t)m->dims->grid * m->dims->grid;
+    float *mask = st_run_floats(&run, 1, n_pixels);
+    st_click_output out = {.masks = st_run_floats(&run, m->dims->click_mask_tokens, n_pixels)};
+    st_click_run(&run, &m->click, &(st_click_features){NULL, NULL, NULL}, NULL, n_tokens, mask, &out);
+    st_run_floats(&run, 3, n_pixels); /* hole filling: a copy, and two words a cell */
+    *bytes = arena.peak;
+    return st_run_status(&run, err);
 }
 
 static void line(st_model *m, const char *name, uint64_t bytes)
@@ -62,6 +82,10 @@ void st_plan_describe(st_model *m)
     line(m, "features of one picture", p->features);
     line(m, "scratch of one picture", p->encode_scratch);
     line(m, "scratch of one phrase", p->segment_scratch);
+    if (m->dims->has_click) {
+        line(m, "features of one picture for clicks", p->click_features);
+        line(m, "scratch of one click", p->click_scratch);
+    }
     const uint64_t scratch = p->encode_scratch > p->segment_scratch ? p->encode_scratch : p->segment_scratch;
     m->plan_peak = w->bytes_mapped + w->bytes_converted + p->reordered + p->features + scratch;
 }

@@ -57,7 +57,7 @@ st_status st_text_bind(st_text *t, st_weights *weights, st_error *err)
         st_text_block *block = &t->blocks[i];
         st_bind_norm(&b, &block->ln1, W, d->text_eps, "text.blocks.%zu.ln1", i);
         st_bind_norm(&b, &block->ln2, W, d->text_eps, "text.blocks.%zu.ln2", i);
-        st_bind_mha(&b, &block->attn, W, d->text_heads, "text.blocks.%zu.attn", i);
+        st_bind_mha(&b, &block->attn, W, W, d->text_heads, "text.blocks.%zu.attn", i);
         st_bind_linear(&b, &block->fc1, W, d->text_mlp, "text.blocks.%zu.mlp.fc1", i);
         st_bind_linear(&b, &block->fc2, d->text_mlp, W, "text.blocks.%zu.mlp.fc2", i);
     }

@@ -94,7 +94,7 @@ void st_bind_conv_up(st_binder *b, st_conv_up *out, size_t n_in, size_t n_out, c
     *out = (st_conv_up){reorder_cells(b, weight, 4, n_in, n_out, 4, 4 * n_out), bias, n_in, n_out};
 }
 
-void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t heads, const char *fmt, ...)
+void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t inner, size_t heads, const char *fmt, ...)
 {
     FORMAT_NAME(stem, fmt);
     static const char *const parts[4] = {"q", "k", "v", "out"};
@@ -102,7 +102,7 @@ void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t heads, const ch
     char name[NAME_MAX_BYTES + 16];
     for (size_t i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "%s.%s", stem, parts[i]);
-        fetch_linear(b, layers[i], width, width, name);
+        fetch_linear(b, layers[i], i < 3 ? width : inner, i < 3 ? inner : width, name);
     }
     out->heads = heads;
 }

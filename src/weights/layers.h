@@ -51,8 +51,8 @@ void st_bind_norm(st_binder *b, st_norm *out, size_t n, float eps, const char *f
 /* The convolutions own their re-ordered copy: *out must be zeroed or bound before. */
 void st_bind_conv3x3(st_binder *b, st_conv3x3 *out, size_t n_in, size_t n_out, const char *fmt, ...) ST_PRINTF(5, 6);
 void st_bind_conv_up(st_binder *b, st_conv_up *out, size_t n_in, size_t n_out, const char *fmt, ...) ST_PRINTF(5, 6);
-/* q, k, v, out below the stem, all width -> width. */
-void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t heads, const char *fmt, ...) ST_PRINTF(5, 6);
+/* q, k, v, out below the stem: width -> inner -> width. */
+void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t inner, size_t heads, const char *fmt, ...) ST_PRINTF(6, 7);
 /* Linear layers stem.0 .. stem.(n-1): n_in -> n_hidden -> ... -> n_out. */
 void st_bind_mlp(st_binder *b, st_linear *out, size_t n_layers, size_t n_in, size_t n_hidden, size_t n_out, const char *fmt, ...)
     ST_PRINTF(7, 8);

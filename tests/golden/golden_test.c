@@ -130,7 +130,7 @@ static void stages_of_case(st_session *s, const golden_set *set, const golden_ca
     const size_t n_ids = check_ids(set, c, t, ids), D = d->width, side = 4 * (size_t)d->grid;
     s->probe = probe;
     s->probe_user = &p;
-    stop_on(st_picture_encode_px(&picture, s, px, c->width, c->height, &err), &err);
+    stop_on(st_picture_encode_px(&picture, s, px, c->width, c->height, false, &err), &err);
     stop_on(st_model_bind_detect(m, &err), &err);
     size_t scratch = 0;
     stop_on(st_plan_segment(&scratch, m, d->context, c->n_boxes, &err), &err);
