@@ -31,7 +31,7 @@ build() {
     local preset=$1
     shift
     cmake --preset "$preset" >"$(log "$preset")" || { cat "$(log "$preset")"; return 1; }
-    cmake --build --preset "$preset" ${1:+--target "$@"} -- --quiet
+    cmake --build --preset "$preset" ${1:+--target "$@"} -- --quiet -k 0
 }
 
 log() {
@@ -137,7 +137,7 @@ stage_fuzz() {
     local seconds=${FUZZ_SECONDS:-60} target topic n=0 targets=()
     cmake --preset fuzz >"$(log fuzz)" || { cat "$(log fuzz)"; return 1; }
     for target in tests/fuzz/*_fuzz.c; do targets+=("$(basename "$target" .c)"); done
-    cmake --build --preset fuzz --target "${targets[@]}" -- --quiet
+    cmake --build --preset fuzz --target "${targets[@]}" -- --quiet -k 0
     for target in "${targets[@]}"; do
         topic=${target%_fuzz}
         echo "fuzz $topic: $seconds s"
