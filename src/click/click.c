@@ -15,9 +15,6 @@ void st_click_features_run(const st_run *run, const st_click_head *c, const floa
     st_linear_run(run, &c->skip1, maps.level[1], D, 4 * N, out->skip1, D / 4, ST_ACT_NONE, false);
     st_run_probe(run, out->skip0, 16 * N, D / 8, "click.skip0");
     st_run_probe(run, out->skip1, 4 * N, D / 4, "click.skip1");
-    if (!st_run_idle(run)) /* trained as "first frame without memory" */
-        for (size_t t = 0; t < N; t++) run->k->add(out->tokens + t * D, c->no_memory, D);
-    st_run_probe(run, out->tokens, N, D, "click.features");
     st_arena_rewind(run->arena, mark);
 }
 
@@ -35,8 +32,8 @@ static void assemble(const st_run *run, const st_click_head *c, const st_click_p
     if (n_points) st_run_probe(run, sparse, n_points, D, "click.sparse");
 }
 
-/* k [N, D] = picture tokens + dense prompt. */
-static void add_dense(const st_run *run, const st_click_head *c, const st_click_features *f, const float *mask, float *k)
+/* k [N, D] = (picture tokens + no_memory) + dense prompt. */
+static void add_dense(const st_run *run, const st_click_head *c, const st_click_features *f, const float *mask, bool no_memory, float *k)
 {
     const size_t mark = st_arena_mark(run->arena), N = (size_t)c->dims->grid * c->dims->grid, D = c->dims->width;
     float *dense = st_run_floats(run, N, D);
@@ -44,7 +41,12 @@ static void add_dense(const st_run *run, const st_click_head *c, const st_click_
     else if (!st_run_idle(run))
         for (size_t t = 0; t < N; t++) memcpy(dense + t * D, c->prompt.no_mask, D * sizeof *dense);
     st_run_probe(run, dense, N, D, "click.dense");
-    st_add_run(run, k, f->tokens, dense, N * D);
+    if (!st_run_idle(run)) {
+        memcpy(k, f->tokens, N * D * sizeof *k);
+        for (size_t t = 0; no_memory && t < N; t++) run->k->add(k + t * D, c->no_memory, D);
+    }
+    st_run_probe(run, k, N, D, "click.features");
+    st_add_run(run, k, k, dense, N * D);
     st_arena_rewind(run->arena, mark);
 }
 
@@ -119,13 +121,13 @@ static void decode_masks(const st_run *run, const st_click_head *c, const st_cli
 }
 
 void st_click_run(const st_run *run, const st_click_head *c, const st_click_features *f, const st_click_point *points, size_t n_points, const float *mask,
-                  st_click_output *out)
+                  bool no_memory, st_click_output *out)
 {
     const size_t mark = st_arena_mark(run->arena), N = (size_t)c->dims->grid * c->dims->grid, D = c->dims->width, n_masks = c->dims->click_mask_tokens;
     const size_t T = 2 + n_masks + n_points;
     float *q = st_run_floats(run, T, D), *k = st_run_floats(run, N, D), *iou = st_run_floats(run, 1, n_masks), *score = st_run_floats(run, 1, 1);
     assemble(run, c, points, n_points, q);
-    add_dense(run, c, f, mask, k);
+    add_dense(run, c, f, mask, no_memory, k);
     st_click_two_way(run, c, q, T, k);
     st_mlp_run(run, c->score, 3, q, 1, score);
     st_mlp_run(run, c->iou, 3, st_run_idle(run) ? NULL : q + D, 1, iou);

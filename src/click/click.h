@@ -43,7 +43,7 @@ typedef struct st_click_head {
 
 /* What clicks need of one picture. */
 typedef struct st_click_features {
-    float *tokens; /* [N, D], no_memory already added */
+    float *tokens; /* [N, D] */
     float *skip1;  /* [4N, D/4] */
     float *skip0;  /* [16N, D/8] */
 } st_click_features;
@@ -68,9 +68,10 @@ void st_click_free(st_click_head *c);
 
 /* Trunk output x [N, V] -> features. */
 void st_click_features_run(const st_run *run, const st_click_head *c, const float *x, const st_click_features *out);
-/* points [n_points] in the order the tokens shall have; mask [M*M] logits or NULL. */
+/* points [n_points] in the order the tokens shall have; mask [M*M] logits or NULL. no_memory: add the "first frame without memory" embedding, as Meta does; Hugging Face's
+ * port (transformers 5.24, get_image_embeddings) adds it to a neck level that it then drops, so it has no effect there. */
 void st_click_run(const st_run *run, const st_click_head *c, const st_click_features *f, const st_click_point *points, size_t n_points, const float *mask,
-                  st_click_output *out);
+                  bool no_memory, st_click_output *out);
 
 /* The pieces, for the forward pass above. */
 void st_click_embed_points(const st_run *run, const st_click_head *c, const st_click_point *points, size_t n_points, float *tokens);

@@ -132,7 +132,7 @@ static st_status click(st_click_result *r, st_session *s, const click_call *call
     if (status == ST_OK) status = st_session_run(s, &run, scratch, err);
     if (status != ST_OK) return status;
     st_click_output net = {.masks = st_run_floats(&run, d->click_mask_tokens, call->n_pixels)};
-    st_click_run(&run, &call->m->click, &call->p->click, tokens, n_tokens, call->in->logits, &net);
+    st_click_run(&run, &call->m->click, &call->p->click, tokens, n_tokens, call->in->logits, !hf, &net);
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     uint32_t chosen[ST_CLICK_MAX_MASKS] = {0};
     const size_t n = choose(chosen, &net, d->click_mask_tokens, call->n_pixels, multimask);

@@ -60,7 +60,7 @@ st_status st_plan_click(size_t *bytes, const st_model *m, size_t n_tokens, st_er
     const size_t n_pixels = 16 * (size_t)m->dims->grid * m->dims->grid;
     float *mask = st_run_floats(&run, 1, n_pixels);
     st_click_output out = {.masks = st_run_floats(&run, m->dims->click_mask_tokens, n_pixels)};
-    st_click_run(&run, &m->click, &(st_click_features){NULL, NULL, NULL}, NULL, n_tokens, mask, &out);
+    st_click_run(&run, &m->click, &(st_click_features){NULL, NULL, NULL}, NULL, n_tokens, mask, true, &out);
     st_run_floats(&run, 3, n_pixels); /* hole filling: a copy, and two words a cell */
     *bytes = arena.peak;
     return st_run_status(&run, err);
