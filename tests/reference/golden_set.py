@@ -45,12 +45,14 @@ def write_json(path, value):
         f.write("\n")
 
 
-def pick_threshold(scores, low=3, high=6):
-    """Midway in the widest gap that keeps low..high of the queries, so that no score is near it."""
+def pick_threshold(scores, low=3, high=6, gap_least=4e-3):
+    """Midway in the widest gap that keeps low..high of the queries, so that no score is near it, and no two of the kept ones are so close that
+    rounding could swap them."""
     ordered = sorted(scores, reverse=True)
-    gap, k = max((ordered[k - 1] - ordered[k], k) for k in range(low, high + 1))
-    assert gap > 4e-3, ("scores too close together", ordered)
-    return round((ordered[k - 1] + ordered[k]) / 2, 4)
+    apart = [a - b for a, b in zip(ordered, ordered[1:])]
+    gap, k = max(((apart[k - 1], k) for k in range(low, high + 1) if min(apart[:k]) > 2e-5), default=(0, 0))
+    assert gap > gap_least, ("scores too close together", ordered)
+    return round((ordered[k - 1] + ordered[k]) / 2, 5 if gap < 4e-3 else 4)
 
 
 def coco_mask(inside):
@@ -85,24 +87,31 @@ class GoldenSet:
         self.folder, self.reference = folder, reference
         self.about = {"seed": seed, "versions": versions(), "scripts_sha256": scripts_sha256()}
         self.head = {"format": 1, "layout": reference.layout, "version": version, "weights": weights, "golden": "golden.safetensors"}
-        self.tensors, self.cases = {}, []
+        self.tensors, self.cases, self.errors = {}, [], {}
         os.makedirs(folder, exist_ok=True)
 
     def add(self, name, got, exact, *, picture, width, height, resize, phrase, boxes, threshold, hf_text_only=False, picture_stages=None,
-            only=None, names=None, errors=None):
+            only=None, errors=None):
         """One case. boxes: [(xyxy in pixels, positive)]. picture_stages: the case that holds this picture's own stages, when it is not
-        this one. only: keep these stages' tensors; names: measure these. errors: {stage: ...} measured elsewhere."""
+        this one. only: keep these stages' tensors. errors: {stage: ...} measured elsewhere."""
         picture_stages = picture_stages or name
-        measured = measure(self.reference, got, names) if errors is None else errors
         of_picture = {s.name for s in self.reference.stages() if s.of_picture} | {"px"}
+        shared = of_picture if picture_stages != name else set()
+        if errors is None:
+            errors = measure(self.reference, got, {s.name for s in self.reference.stages()} - shared)
         stages = {}
         for stage in ["px", "text.ids"] + [s.name for s in self.reference.stages()]:
-            if stage not in got or (only is not None and stage not in only) or (stage in of_picture and picture_stages != name):
+            if stage not in got or (only is not None and stage not in only):
+                continue
+            if stage in shared:                            # stored once, but each case says what its error may be
+                if stage in self.errors[picture_stages]:
+                    stages[stage] = self.errors[picture_stages][stage]
                 continue
             rows = self.reference.rows(stage, got[stage], got)
             self.tensors[f"{name}/{stage}"] = rows.to(torch.int64 if stage == "text.ids" else torch.float32)
-            if stage in measured:
-                stages[stage] = measured[stage]
+            if stage in errors:
+                stages[stage] = errors[stage]
+        self.errors[name] = stages
         found = instances(self.reference, got, width, height, threshold)
         scores = self.reference.scores(got)
         assert found and all(i["area"] > 0 for i in found), (name, "a case needs results that are not empty")

@@ -92,14 +92,19 @@ def fill(model, seed, vit_depth, text_depth):
 
 
 @torch.no_grad()
-def settle(reference, got, presence=1.5):
-    """Centres what a random head leaves off centre, seen on one run `got`: masks that are nearly all inside or all outside, scores of
-    all queries on one side, a concept that is not present. Only biases change, by multiples of 1/256."""
+def settle(reference, runs, presence=1.5, spread=1.2):
+    """Centres what a random head leaves off centre, seen on the tensors of a few runs: masks that are nearly all inside or all outside,
+    scores of all queries on one side or saturated, a concept that is not present. Changes are rounded, so that they are the same on every machine."""
     knobs = reference.knobs()
     step = lambda t: torch.round(t * 256) / 256
-    instance = F.conv2d(got["mask.pix.1"], knobs["instance"].weight, knobs["instance"].bias)
+    instance = F.conv2d(runs[0]["mask.pix.1"], knobs["instance"].weight, knobs["instance"].bias)
     knobs["instance"].bias.sub_(step(instance.mean((0, 2, 3))))
-    knobs["presence"].bias.add_(step(presence - got["presence"].flatten()))
-    pooled = knobs["pooled"](got)
-    shift = got["logits"].mean() * math.sqrt(pooled.numel()) / pooled.pow(2).sum()
-    knobs["query"].bias.sub_(step(shift * pooled))
+    knobs["presence"].bias.add_(step(presence - runs[0]["presence"].flatten()))
+    query = knobs["query"]
+    gain = min(1.0, float(step(spread / runs[0]["logits"].std())))
+    query.weight.mul_(gain)
+    query.bias.mul_(gain)
+    # logit_q = (W o_q + b) . p / sqrt(D): the b that takes each run's mean logit away
+    pooled = torch.stack([knobs["pooled"](got) for got in runs])
+    means = torch.stack([got["logits"].mean() for got in runs]) * gain * math.sqrt(pooled.shape[1])
+    query.bias.sub_(step(pooled.t() @ torch.linalg.solve(pooled @ pooled.t(), means)))

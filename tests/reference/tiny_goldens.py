@@ -30,9 +30,10 @@ def tidy_tokens(model, tokens):
         table.weight.copy_((table.weight * keep).half().float())
 
 
-def save_weights(state, folder):
+def save_weights(state, folder, halve=True):
+    """halve: the token table in fp16, which is all it holds."""
     path = os.path.join(folder, "model.safetensors")
-    save_file({k: (v.half() if TABLE in k else v).contiguous() for k, v in state.items()}, path, {"format": "pt"})
+    save_file({k: (v.half() if halve and TABLE in k else v).contiguous() for k, v in state.items()}, path, {"format": "pt"})
     os.chmod(path, 0o644)
 
 
@@ -82,7 +83,7 @@ def meta_model(seed, cases, px_of, sizes=meta_on_cpu.TINY):
     random_weights.fill(model, seed, sizes["ViT"]["depth"], sizes["VETextEncoder"]["layers"])
     ref = MetaReference(model)
     tidy_tokens(model, {t for _, phrase, _ in cases for t in ref.tokens(phrase or "visual")[0].tolist()})
-    random_weights.settle(ref, ref.forward(px_of(ref), "a dog", [], []))
+    random_weights.settle(ref, [ref.forward(px_of(ref), "a dog", [], [])])
     return ref
 
 
@@ -170,7 +171,7 @@ def hf_reference(detector_config, tokens_folder):
     return HfReference(Sam3Model(config).eval(), Sam3Processor(images, hf_tokenizer(tokens_folder)))
 
 
-def hf_save(ref, folder):
+def hf_save(ref, folder, halve=True):
     """The published layout: Sam3VideoModel's names and config, of which this issue's part is the detector."""
     from transformers import Sam3VideoConfig
     config = json.loads(Sam3VideoConfig(detector_config=ref.model.config.to_dict()).to_json_string())
@@ -184,7 +185,7 @@ def hf_save(ref, folder):
         "image_processor_type": "Sam3ImageProcessor", "do_convert_rgb": True, "do_normalize": True, "do_rescale": True, "do_resize": True,
         "image_mean": [.5, .5, .5], "image_std": [.5, .5, .5], "rescale_factor": 1 / 255, "resample": 2,
         "size": {"height": ref.image_size, "width": ref.image_size}})
-    save_weights({"detector_model." + k: v for k, v in ref.model.state_dict().items()}, folder)
+    save_weights({"detector_model." + k: v for k, v in ref.model.state_dict().items()}, folder, halve)
 
 
 HF_CASES = [                                  # name, phrase, boxes with label (-10: a box that is masked out, only CLS remains), as HF is
@@ -202,7 +203,7 @@ def tiny_hf(folder, tokens_folder, seed=2):
     random_weights.fill(ref.model, seed, 4, 3)
     run_inputs = lambda phrase, boxes: ref.inputs(rgb, phrase, [b for b, _ in boxes], [p for _, p in boxes])
     tidy_tokens(ref.model, {t for _, phrase, _ in HF_CASES for t in run_inputs(phrase, [])["input_ids"][0].tolist()})
-    random_weights.settle(ref, ref.forward(run_inputs("a dog", [((0, 0, 1, 1), -10)])))
+    random_weights.settle(ref, [ref.forward(run_inputs("a dog", [((0, 0, 1, 1), -10)]))])
     out = GoldenSet(folder, ref, seed, weights=".")
     first = None
     for name, phrase, boxes in HF_CASES:
