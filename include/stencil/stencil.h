@@ -238,6 +238,24 @@ ST_API void st_click_result_free(st_click_result *result); /* NULL is fine */
 ST_API ST_MUSTCHECK st_status st_click_mask_logits(float *out, const st_model *model, const uint8_t *mask, uint32_t width, uint32_t height, size_t stride,
                                                    st_error *err);
 
+/* One object being clicked at: a line of verbs on top of st_click. Each verb runs the head with everything said so far and, from the second call on, the logits of the chosen candidate of
+ * the call before, as the reference's refinement does. Keeps the picture and borrows the session, which must outlive it. One thread at a time. */
+typedef struct st_object st_object;
+ST_API ST_MUSTCHECK st_status st_object_new(st_object **out, st_session *session, st_picture *picture, const st_click_options *opts, st_error *err);
+ST_API void st_object_free(st_object *object); /* NULL is fine */
+/* Verbs. On failure nothing has changed. A region or a mask replaces the one before. At most ST_MAX_POINTS verbs. */
+ST_API ST_MUSTCHECK st_status st_object_point(st_object *object, const st_point *point, st_error *err);
+ST_API ST_MUSTCHECK st_status st_object_region(st_object *object, const st_region *region, st_error *err);
+ST_API ST_MUSTCHECK st_status st_object_mask(st_object *object, const float *logits, st_error *err); /* [mask_size*mask_size] */
+/* Goes on from candidate i of the present result (0 = the best, which is also the default). */
+ST_API ST_MUSTCHECK st_status st_object_choose(st_object *object, size_t i, st_error *err);
+/* Takes the last verb back; the state is then bit for bit what it was before it. ST_ERR_INVALID_ARG when there is none. */
+ST_API ST_MUSTCHECK st_status st_object_undo(st_object *object, st_error *err);
+ST_API void st_object_reset(st_object *object); /* forgets all verbs; the picture stays encoded */
+/* The present result, NULL before the first verb. Belongs to the object, valid until its next verb. */
+ST_API const st_click_result *st_object_result(const st_object *object);
+ST_API size_t st_object_n_verbs(const st_object *object);
+
 /* The token ids of a phrase: start, tokens, end. `ids` has room for `capacity`; *n_ids is how many there are; *cut is 1 when the text was
  * longer than the model reads. */
 ST_API ST_MUSTCHECK st_status st_tokenize(const char *phrase, uint32_t *ids, size_t capacity, size_t *n_ids, int *cut,
