@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <zlib.h>
 #include "base/checked.h"
 #include "base/error.h"
@@ -23,6 +24,7 @@ void st_catalog_free(st_catalog *cat)
     st_free(cat->blobs);
     st_free(cat->maps);
     st_free(cat->map_names);
+    st_free(cat->about);
     *cat = (st_catalog){ 0 };
 }
 
@@ -62,6 +64,12 @@ st_status st_catalog_add_blob(st_catalog *cat, const st_blob *blob, uint32_t *in
     *index = (uint32_t)cat->n_blobs;
     cat->blobs[cat->n_blobs++] = *blob;
     return ST_OK;
+}
+
+void st_catalog_expect_random(const st_catalog *cat, bool random)
+{
+    for (size_t i = 0; i < cat->n_maps; i++)
+        if (cat->maps[i].data) (void)madvise((void *)(uintptr_t)cat->maps[i].data, cat->maps[i].n, random ? MADV_RANDOM : MADV_NORMAL);
 }
 
 bool st_shape_product(uint64_t *out, const uint64_t *shape, uint32_t rank)

@@ -47,6 +47,7 @@ typedef struct st_catalog {
     st_map *maps;
     char **map_names;      /* file names without folder, for messages */
     size_t n_maps;
+    char *about;           /* value of the metadata entry "stencil": what our own files say of themselves; or NULL */
 } st_catalog;
 
 void st_catalog_free(st_catalog *cat); /* also closes the maps */
@@ -61,6 +62,9 @@ ST_MUSTCHECK st_status st_catalog_finish(st_catalog *cat, st_error *err);
 st_entry *st_catalog_find(const st_catalog *cat, const char *name); /* NULL when absent */
 /* Index of the first entry whose name is not below `prefix`: entries with that prefix follow from there. */
 size_t st_catalog_lower_bound(const st_catalog *cat, const char *prefix);
+
+/* Tells the kernel that single pages are wanted from here and there (true), so that it does not read ahead around each, or that all is as usual. */
+void st_catalog_expect_random(const st_catalog *cat, bool random);
 
 /* product(shape) without overflow; false when it does not fit. */
 bool st_shape_product(uint64_t *out, const uint64_t *shape, uint32_t rank);

@@ -155,7 +155,10 @@ static st_status read_index(st_catalog *cat, const char *path, st_error *err)
         status = st_fail(err, ST_ERR_FORMAT, "%s: \"weight_map\" is missing or no object with entries", path);
     } else {
         status = read_shards(cat, path, weight_map, err);
-        if (status == ST_OK) status = st_catalog_finish(cat, err);
+        if (status == ST_OK) {
+            status = st_catalog_finish(cat, err);
+            if (status != ST_OK) st_error_prefix(err, "%s", path);
+        }
         if (status == ST_OK) status = check_shards(cat, path, weight_map, err);
     }
     json_decref(root);

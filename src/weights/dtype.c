@@ -86,12 +86,12 @@ static inline float f32_from_f16(uint16_t half)
     return value;
 }
 
-static void block_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)
+static inline void block_from_f16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = f32_from_f16(in[i]);
 }
 
-static void block_from_bf16(float *restrict out, const uint16_t *restrict in, size_t n)
+static inline void block_from_bf16(float *restrict out, const uint16_t *restrict in, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const uint32_t bits = (uint32_t)in[i] << 16;
@@ -99,10 +99,13 @@ static void block_from_bf16(float *restrict out, const uint16_t *restrict in, si
     }
 }
 
-static void block_from_f64(float *restrict out, const double *restrict in, size_t n)
+static inline void block_from_f64(float *restrict out, const double *restrict in, size_t n)
 {
     for (size_t i = 0; i < n; i++) out[i] = (float)in[i];
 }
+
+/* Whole blocks have a length that the compiler knows: only then does it vectorise at -O2. */
+#define IN_BLOCKS(convert, out, in, n) ((n) == BLOCK ? convert(out, in, BLOCK) : convert(out, in, n))
 
 static void convert_block(float *out, const unsigned char *in, size_t n, st_dtype type)
 {
@@ -115,9 +118,9 @@ static void convert_block(float *out, const unsigned char *in, size_t n, st_dtyp
         return;
     }
     memcpy(&aligned, in, n * types[type].size);
-    if (type == ST_DTYPE_F16) block_from_f16(out, aligned.half, n);
-    else if (type == ST_DTYPE_BF16) block_from_bf16(out, aligned.half, n);
-    else block_from_f64(out, aligned.wide, n);
+    if (type == ST_DTYPE_F16) IN_BLOCKS(block_from_f16, out, aligned.half, n);
+    else if (type == ST_DTYPE_BF16) IN_BLOCKS(block_from_bf16, out, aligned.half, n);
+    else IN_BLOCKS(block_from_f64, out, aligned.wide, n);
 }
 
 size_t st_f32_from(float *out, const void *in, size_t n, st_dtype type)

@@ -125,7 +125,9 @@ st_status st_pytorch_read(st_catalog *cat, uint32_t map, st_error *err)
 {
     st_zip zip;
     const char *folder = "";
+    st_catalog_expect_random(cat, true); /* one local header per entry */
     st_status status = st_zip_read(&zip, cat->maps[map].data, cat->maps[map].n, err);
+    st_catalog_expect_random(cat, false);
     if (status != ST_OK) return status;
     const size_t n_folder = find_folder(&zip, &folder);
     status = check_archive(&zip, folder, n_folder, err);

@@ -187,7 +187,9 @@ static st_status open_checkpoint(st_weights *w, const st_log *log, st_error *err
     w->has_lock = w->values && pthread_mutex_init(&w->lock, NULL) == 0;
     if (!w->has_lock) return st_fail(err, ST_ERR_NOMEM, "out of memory for the model");
     for (size_t i = 0; i < w->binding.n; i++) atomic_init(&w->values[i].ready, NULL);
+    st_catalog_expect_random(cat, true); /* else a cold file costs a read-ahead of many pages for each of thousands */
     status = st_weights_id(w->id, cat, &w->binding, err);
+    st_catalog_expect_random(cat, false);
     return status == ST_OK ? describe(w, err) : status;
 }
 
