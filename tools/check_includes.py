@@ -16,7 +16,7 @@ BELOW = {
     'text': {'base', 'kernels', 'tensor', 'weights'},
     'vision': {'base', 'kernels', 'tensor', 'weights'},
     'detect': {'base', 'kernels', 'tensor', 'weights'},
-    'click': {'base', 'kernels', 'tensor', 'weights'},
+    'click': {'base', 'kernels', 'tensor', 'weights', 'vision'},  # the interactive head has a neck of its own
     'engine': {'base', 'kernels', 'tensor', 'weights', 'picture', 'mask', 'text', 'vision', 'detect', 'click'},
     # The rooms of the program: the public headers and each other's common room, nothing else.
     'front': set(),
