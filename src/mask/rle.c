@@ -10,6 +10,9 @@
 #include "base/mem.h"
 #include "mask/runs.h"
 
+/* Columns that a dense map is read by: a cache line of them. */
+enum { STRIP = 64 };
+
 st_status st_mask_check_size(uint32_t width, uint32_t height, const char *what, st_error *err)
 {
     if (width == 0 || height == 0) {
@@ -103,6 +106,21 @@ st_status st_rle_from_counts(st_rle *out, const uint32_t *counts, size_t n_count
     return st_runs_finish(&runs, out, width, height, err);
 }
 
+/* One column of a dense map, `stride` bytes from pixel to pixel. */
+static void add_dense_column(st_runs *runs, const uint8_t *pixel, uint32_t height, size_t stride)
+{
+    bool value = *pixel != 0;
+    uint32_t from = 0;
+    for (uint32_t y = 1; y < height; y++) {
+        pixel += stride;
+        if ((*pixel != 0) == value) continue;
+        st_runs_add(runs, value, y - from);
+        from = y;
+        value = !value;
+    }
+    st_runs_add(runs, value, height - from);
+}
+
 st_status st_rle_from_dense(st_rle *out, const uint8_t *mask, uint32_t width, uint32_t height, size_t stride,
                             st_error *err)
 {
@@ -113,39 +131,40 @@ st_status st_rle_from_dense(st_rle *out, const uint8_t *mask, uint32_t width, ui
         return st_fail(err, ST_ERR_INVALID_ARG, "dense mask: rows of %zu bytes cannot hold %u pixels", stride,
                        (unsigned)width);
     }
+    /* A walk down a large map touches another page at each pixel: columns are first copied together, a few at a time. */
+    uint8_t *strip = st_malloc((size_t)(width < STRIP ? width : STRIP) * height);
+    if (!strip) return st_fail(err, ST_ERR_NOMEM, "dense mask: out of memory for columns of %u", (unsigned)height);
     st_runs runs = { 0 };
-    for (uint32_t x = 0; x < width && !runs.failed; x++) {
-        const uint8_t *pixel = mask + x;
-        bool value = *pixel != 0;
-        uint32_t from = 0;
-        for (uint32_t y = 1; y < height; y++) {
-            pixel += stride;
-            if ((*pixel != 0) == value) continue;
-            st_runs_add(&runs, value, y - from);
-            from = y;
-            value = !value;
-        }
-        st_runs_add(&runs, value, height - from);
+    for (uint32_t x = 0, n; x < width && !runs.failed; x += n) {
+        n = width - x < STRIP ? width - x : STRIP;
+        for (uint32_t y = 0; y < height; y++) memcpy(strip + (size_t)y * n, mask + y * stride + x, n);
+        for (uint32_t k = 0; k < n; k++) add_dense_column(&runs, strip + k, height, n);
     }
+    st_free(strip);
     return st_runs_finish(&runs, out, width, height, err);
 }
 
+/* Each column is first marked only where its value changes; then every row takes over what the row above it holds. That
+ * goes along rows, many pixels at a time. */
 void st_rle_to_dense(const st_rle *mask, uint8_t *out, size_t stride, uint8_t value)
 {
-    for (uint32_t y = 0; y < mask->height; y++) memset(out + y * stride, 0, mask->width);
-    const uint64_t area = (uint64_t)mask->width * mask->height;
+    const uint64_t h = mask->height, area = h * mask->width;
+    for (uint64_t y = 0; y < h; y++) memset(out + y * stride, 0, mask->width);
     uint64_t start = 0;
     for (size_t i = 0; i < mask->n_counts && start < area; i++) {
-        uint64_t end = start + mask->counts[i];
-        if (end > area) end = area;
-        if (i & 1) {
-            uint64_t x = start / mask->height, y = start % mask->height;
-            for (uint64_t p = start; p < end; p++) {
-                out[y * stride + x] = value;
-                if (++y == mask->height) y = 0, x++;
-            }
+        const uint64_t sum = start + mask->counts[i], end = sum < area ? sum : area;
+        for (uint64_t p = start, column_end; i & 1 && p < end; p = column_end) {
+            const uint64_t x = p / h, y = p % h;
+            column_end = p - y + h;
+            out[y * stride + x] ^= value;
+            if (end < column_end) out[(end - x * h) * stride + x] ^= value;
         }
         start = end;
+    }
+    for (uint64_t y = 1; y < h; y++) {
+        uint8_t *row = out + y * stride;
+        const uint8_t *above = row - stride;
+        for (uint32_t x = 0; x < mask->width; x++) row[x] ^= above[x];
     }
 }
 
