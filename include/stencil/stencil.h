@@ -124,7 +124,16 @@ ST_API st_picture *st_picture_ref(st_picture *picture); /* one more owner; retur
 ST_API void st_picture_free(st_picture *picture);       /* one owner less; NULL is fine */
 ST_API void st_picture_size(const st_picture *picture, uint32_t *width, uint32_t *height);
 
+/* Saves the features, so that an editor or a labelling job pays the encode once: a safetensors file, fp32 (identical results) or with `half` fp16 (half the size; scores move in the
+ * third decimal). The file appears complete or not at all. */
+ST_API ST_MUSTCHECK st_status st_picture_save(const st_picture *picture, const char *path, int half, st_error *err);
+/* Reads one back. Refused when it was made by other weights or at another input size. */
+ST_API ST_MUSTCHECK st_status st_picture_load(st_picture **out, st_model *model, const char *path, st_error *err);
+
 /* ---------------------------------------------------------------- prompts and results */
+
+/* A portable concept: the exemplar tokens of one picture, to be asked for on any other. */
+typedef struct st_concept st_concept;
 
 /* An exemplar box: "what it looks like". Pixels of the picture as shown; x0 < x1, y0 < y1, inside the picture. */
 typedef struct st_exemplar {
@@ -137,8 +146,11 @@ typedef struct st_prompt {
     const char *phrase;       /* UTF-8; NULL with boxes = the word "visual", as in the reference */
     const st_exemplar *boxes; /* [n_boxes] */
     size_t n_boxes;           /* at most ST_MAX_EXEMPLARS */
+    const st_concept *const *concepts; /* [n_concepts] exemplars from other pictures, in place of boxes */
+    size_t n_concepts;        /* at most ST_MAX_CONCEPTS; their phrases must agree with each other and with `phrase` (NULL: theirs) */
 } st_prompt;
-#define ST_PROMPT_INIT { sizeof(st_prompt), NULL, NULL, 0 }
+#define ST_PROMPT_INIT { sizeof(st_prompt), NULL, NULL, 0, NULL, 0 }
+#define ST_MAX_CONCEPTS 64
 #define ST_MAX_EXEMPLARS 256
 #define ST_MAX_PHRASE_BYTES 65536
 
@@ -180,6 +192,29 @@ typedef struct st_result {
 ST_API ST_MUSTCHECK st_status st_segment(st_result **out, st_session *session, const st_picture *picture,
                                          const st_prompt *prompt, const st_segment_options *opts, st_error *err);
 ST_API void st_result_free(st_result *result); /* NULL is fine */
+
+/* ---------------------------------------------------------------- portable concepts */
+
+/* Encodes the boxes of a prompt on a picture: tokens [n_boxes + 1], the picture's CLS last. The phrase (NULL: "visual") is kept as text. `source` (may be NULL) is a free text on where it
+ * comes from. On the same picture, a prompt with the concept gives bit for bit what the prompt with the boxes gives. */
+ST_API ST_MUSTCHECK st_status st_concept_make(st_concept **out, st_session *session, const st_picture *picture, const st_prompt *prompt, const char *source,
+                                              st_error *err);
+ST_API ST_MUSTCHECK st_status st_concept_save(const st_concept *concept_, const char *path, st_error *err);
+/* Any model's concept can be read; st_segment refuses one of other weights or another input size. */
+ST_API ST_MUSTCHECK st_status st_concept_load(st_concept **out, const char *path, st_error *err);
+ST_API void st_concept_free(st_concept *concept_); /* NULL is fine */
+
+/* Strings belong to the concept. */
+typedef struct st_concept_info {
+    size_t struct_size; /* ST_CONCEPT_INFO_INIT */
+    const char *model_id, *phrase, *source; /* source may be NULL */
+    uint32_t input_size, width, n_tokens;   /* width: of a token */
+    uint32_t picture_width, picture_height; /* of the picture it was made on */
+    const st_exemplar *boxes;
+    size_t n_boxes;
+} st_concept_info;
+#define ST_CONCEPT_INFO_INIT { sizeof(st_concept_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0 }
+ST_API ST_MUSTCHECK st_status st_concept_get_info(const st_concept *concept_, st_concept_info *info, st_error *err);
 
 /* ---------------------------------------------------------------- clicks: one object */
 

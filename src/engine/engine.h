@@ -71,6 +71,22 @@ struct st_picture {
     float *block;
 };
 
+/* A picture with room for its features. */
+ST_MUSTCHECK st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err);
+
+/* ---- concept ---- */
+struct st_concept {
+    char *model_id, *phrase, *source;
+    uint32_t input_size, width, n_tokens, picture_width, picture_height;
+    st_exemplar *boxes; /* [n_boxes] pixels of the picture it was made on */
+    size_t n_boxes;
+    float *tokens;      /* [n_tokens, width]: n_boxes, then CLS */
+};
+/* Refuses a file or concept `what` that other weights or another input size made. */
+ST_MUSTCHECK st_status st_model_must_match(const st_model *m, const char *what, const char *id, uint32_t input_size, st_error *err);
+/* Pixel boxes of a prompt to the exemplar encoder's form, checked. */
+ST_MUSTCHECK st_status st_read_boxes(st_geo_box *out, const st_prompt *prompt, const st_picture *p, st_error *err);
+
 /* ---- session ---- */
 
 /* Tokens of the phrases used last, so that a phrase is encoded once, whatever the number of pictures. */

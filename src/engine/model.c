@@ -1,6 +1,7 @@
 /* model.c: opening, describing and freeing a model. The weights are mapped at once; a stage's layers are bound, and its values checked, when it first runs. */
 #include "engine/engine.h"
 
+#include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -95,6 +96,14 @@ st_status st_model_bind_click(st_model *m, st_error *err)
     const st_status status = st_click_bind(&m->click, m->weights, err);
     pthread_mutex_unlock(&m->lock);
     return status;
+}
+
+st_status st_model_must_match(const st_model *m, const char *what, const char *id, uint32_t input_size, st_error *err)
+{
+    if (strcmp(id, m->weights_info.id) != 0) return st_fail(err, ST_ERR_INVALID_ARG, "%s: made by model %.12s..., this one is %.12s...", what, id, m->weights_info.id);
+    if (input_size != m->dims->image_size)
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: made at an input size of %u pixels, this model reads %u", what, input_size, m->dims->image_size);
+    return ST_OK;
 }
 
 st_status st_model_get_info(const st_model *m, st_model_info *info, st_error *err)

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static st_status picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
+st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
 {
     const size_t level = (size_t)m->dims->grid * m->dims->grid * m->dims->width; /* floats of the n x n map */
     const size_t n_bytes = (for_clicks ? 25 : 21) * level * sizeof(float);
@@ -65,7 +65,7 @@ static st_status encode(st_picture **out, st_session *s, const st_image *image, 
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     if (px) memcpy(input, px, side * side * 3 * sizeof *px);
     else status = st_resize_normalise(&run, image, how, side, input, err);
-    if (status == ST_OK) status = picture_new(&p, m, width, height, for_clicks, err);
+    if (status == ST_OK) status = st_picture_new(&p, m, width, height, for_clicks, err);
     if (status == ST_OK) status = st_vision_encode(&run, &m->vision, input, trunk, &p->features, err);
     if (status == ST_OK && for_clicks) {
         st_click_features_run(&run, &m->click, trunk, &p->click);

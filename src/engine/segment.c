@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
@@ -49,7 +50,7 @@ static st_status read_settings(settings *out, const st_segment_options *opts, st
     return ST_OK;
 }
 
-static st_status read_boxes(st_geo_box *out, const st_prompt *prompt, const st_picture *p, st_error *err)
+st_status st_read_boxes(st_geo_box *out, const st_prompt *prompt, const st_picture *p, st_error *err)
 {
     const float W = (float)p->width, H = (float)p->height;
     for (size_t i = 0; i < prompt->n_boxes; i++) {
@@ -67,9 +68,34 @@ static st_status read_boxes(st_geo_box *out, const st_prompt *prompt, const st_p
 static st_status check_prompt(const st_prompt *prompt, st_error *err)
 {
     if (!prompt || prompt->struct_size < sizeof *prompt) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: missing, or struct_size is not set");
-    if (!prompt->phrase && prompt->n_boxes == 0) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: neither a phrase nor a box");
+    if (!prompt->phrase && prompt->n_boxes == 0 && prompt->n_concepts == 0) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: neither a phrase, nor a box, nor a concept");
     if (prompt->n_boxes > ST_MAX_EXEMPLARS) return st_fail(err, ST_ERR_LIMIT, "prompt: %zu boxes, at most %d", prompt->n_boxes, ST_MAX_EXEMPLARS);
     if (prompt->n_boxes && !prompt->boxes) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: %zu boxes announced, none given", prompt->n_boxes);
+    if (prompt->n_concepts > ST_MAX_CONCEPTS) return st_fail(err, ST_ERR_LIMIT, "prompt: %zu concepts, at most %d", prompt->n_concepts, ST_MAX_CONCEPTS);
+    if (prompt->n_concepts && !prompt->concepts) return st_fail(err, ST_ERR_INVALID_ARG, "prompt: %zu concepts announced, none given", prompt->n_concepts);
+    if (prompt->n_concepts && prompt->n_boxes)
+        return st_fail(err, ST_ERR_INVALID_ARG, "prompt: boxes and concepts at once; make a concept of the boxes to combine them");
+    return ST_OK;
+}
+
+/* The phrase of a prompt: its own, its concepts' (which must agree), or "visual" for boxes alone, as `sam3/model/sam3_image_processor.py`. Also how many tokens the concepts bring. */
+static st_status phrase_of(const char **phrase, size_t *n_extra, const st_model *m, const st_prompt *prompt, st_error *err)
+{
+    *phrase = prompt->phrase;
+    *n_extra = 0;
+    for (size_t i = 0; i < prompt->n_concepts; i++) {
+        const st_concept *c = prompt->concepts[i];
+        char what[64];
+        snprintf(what, sizeof what, "concept %zu", i + 1);
+        const st_status status = st_model_must_match(m, what, c->model_id, c->input_size, err);
+        if (status != ST_OK) return status;
+        if (c->width != m->dims->width) return st_fail(err, ST_ERR_FORMAT, "%s: tokens of width %u, the model's is %u", what, c->width, m->dims->width);
+        if (*phrase && strcmp(*phrase, c->phrase) != 0)
+            return st_fail(err, ST_ERR_INVALID_ARG, "%s: its phrase is \"%s\", expected \"%s\": phrases must agree", what, c->phrase, *phrase);
+        *phrase = c->phrase;
+        *n_extra += c->n_tokens;
+    }
+    if (!*phrase) *phrase = "visual";
     return ST_OK;
 }
 
@@ -207,21 +233,42 @@ end:
     return status;
 }
 
+/* The phrase's tokens once, then each concept's: [n_valid + n_extra, D] in the arena. */
+static const float *append_concepts(const st_run *run, const st_model *m, const st_phrase *phrase, const st_prompt *prompt, size_t n_extra)
+{
+    const size_t D = m->dims->width;
+    float *tokens = st_run_floats(run, phrase->n_valid + n_extra, D);
+    if (st_run_idle(run)) return tokens;
+    memcpy(tokens, phrase->tokens, phrase->n_valid * D * sizeof *tokens);
+    float *at = tokens + phrase->n_valid * D;
+    for (size_t i = 0; i < prompt->n_concepts; i++) {
+        const st_concept *c = prompt->concepts[i];
+        memcpy(at, c->tokens, c->n_tokens * D * sizeof *at);
+        at += c->n_tokens * D;
+    }
+    return tokens;
+}
+
 static st_status segment(st_result *r, st_session *s, const st_picture *p, const st_prompt *prompt, const st_geo_box *boxes, const settings *set, st_error *err)
 {
     const st_model *m = s->model;
     const st_phrase *phrase = NULL;
+    const char *text;
     st_run run;
-    size_t scratch = 0;
-    /* `sam3/model/sam3_image_processor.py`: boxes without a text ask for the word "visual". */
-    st_status status = st_session_phrase(s, &phrase, prompt->phrase ? prompt->phrase : "visual", err);
+    size_t scratch = 0, n_extra;
+    st_status status = phrase_of(&text, &n_extra, m, prompt, err);
+    if (status == ST_OK) status = st_session_phrase(s, &phrase, text, err);
     if (status != ST_OK) return status;
     r->n_tokens = phrase->n_ids;
     if (phrase->cut) r->warnings |= ST_WARN_PROMPT_CUT;
-    if ((status = st_plan_segment(&scratch, m, m->dims->context, prompt->n_boxes, err)) != ST_OK) return status;
+    if ((status = st_plan_segment(&scratch, m, m->dims->context + n_extra, prompt->n_boxes, err)) != ST_OK) return status;
     if ((status = st_session_run(s, &run, scratch, err)) != ST_OK) return status;
     st_detection found;
-    st_detect_prompt(&run, &m->detect, &p->features, phrase->tokens, phrase->n_valid, boxes, prompt->n_boxes, prompt->n_boxes > 0 || !set->hf_text_only, &found);
+    const float *tokens = phrase->tokens;
+    if (n_extra) tokens = append_concepts(&run, m, phrase, prompt, n_extra);
+    /* Concepts bring a CLS of their own. */
+    const bool with_geo = prompt->n_boxes > 0 || (n_extra == 0 && !set->hf_text_only);
+    st_detect_prompt(&run, &m->detect, &p->features, tokens, phrase->n_valid + n_extra, boxes, prompt->n_boxes, with_geo, &found);
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     r->presence = st_sigmoid(found.queries.presence);
     if ((status = make_instances(r, m, p, &found, set, err)) != ST_OK) return status;
@@ -245,7 +292,7 @@ st_status st_segment(st_result **out, st_session *s, const st_picture *p, const 
     if (r && boxes) {
         r->width = p->width;
         r->height = p->height;
-        status = read_boxes(boxes, prompt, p, err);
+        status = st_read_boxes(boxes, prompt, p, err);
         if (status == ST_OK) status = segment(r, s, p, prompt, boxes, &set, err);
     } else {
         status = st_fail(err, ST_ERR_NOMEM, "segment: out of memory");

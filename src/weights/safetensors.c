@@ -92,6 +92,14 @@ static st_status check_tiling(span *spans, size_t n, uint64_t n_data, st_error *
     return ST_OK;
 }
 
+/* Of several files the first one's is kept. */
+static st_status keep_about(st_catalog *cat, const char *about, st_error *err)
+{
+    if (!about || cat->about) return ST_OK;
+    cat->about = st_strdup(about);
+    return cat->about ? ST_OK : st_fail(err, ST_ERR_NOMEM, "out of memory for the metadata");
+}
+
 static st_status read_header(st_catalog *cat, const json_t *root, uint32_t blob, uint64_t n_data, st_error *err)
 {
     const size_t n = json_object_size(root);
@@ -105,6 +113,7 @@ static st_status read_header(st_catalog *cat, const json_t *root, uint32_t blob,
     json_object_foreach((json_t *)(uintptr_t)root, name, value) {
         if (strcmp(name, "__metadata__") == 0) {
             if (!json_is_object(value)) status = st_fail(err, ST_ERR_FORMAT, "\"__metadata__\" is no JSON object");
+            else status = keep_about(cat, json_string_value(json_object_get(value, "stencil")), err);
         } else {
             spans[n_spans].name = name;
             status = read_tensor(cat, &spans[n_spans++], value, blob, n_data, err);
