@@ -1,9 +1,15 @@
-/* kernels.h: the arithmetic that the tensor operations run on, as one table of function pointers, filled from the floor up:
- * ref (plain C, complete, portable) first, then AVX2, AVX-512 or NEON overwrite what they do faster, then a matrix library overwrites `gemm`.
+/* kernels.h: the arithmetic that the tensor operations run on, as one table of function pointers, filled from the floor
+ * up: ref (plain C, complete, portable) first, then AVX2, AVX-512 or NEON overwrite what they do faster, then a matrix
+ * library overwrites `gemm`.
  *
- * Kernels are single-threaded, allocate nothing, and work on raw pointers: fp32, row-major, `n` elements, no alignment asked for, nothing read or
- * written outside what is stated. Every kernel of every level is checked against the scalar one (tests/kcheck).
- * Bounds stated here hold against exact (double) arithmetic.
+ * Kernels are single-threaded, allocate nothing, and work on raw pointers: fp32, row-major, `n` elements, no alignment
+ * asked for, nothing read or written outside what is stated. Every kernel of every level is checked against the scalar
+ * one (tests/kcheck). Bounds stated here hold against exact (double) arithmetic. n = 0 is fine where no more is said:
+ * nothing is touched.
+ *
+ * Inside one level a call gives the same bits for the same sizes and values, whatever the alignment, the thread, or
+ * what ran before. What an elementwise kernel makes of an element depends on neither its place in the row nor n. Levels
+ * differ from each other in the last bits.
  */
 #ifndef ST_KERNELS_H
 #define ST_KERNELS_H
@@ -13,11 +19,14 @@
 #include "base/cpu.h"
 
 typedef struct st_kernels {
-    const char *level; /* "ref", "avx2", ... */
+    const char *level;     /* "ref", "avx2", ... */
     const char *gemm_name; /* "scalar", "oneDNN 2.6.3 (avx512_core)", "CBLAS" */
 
     /* c[m,n] = a[m,k] · B (+ c when `accumulate`). trans_b: b is [n,k] and B = bᵀ (a weight matrix), else b is [k,n].
-     * lda, ldb, ldc: floats from row to row. c must not overlap a or b. With k = 0: zero or unchanged. */
+     * lda, ldb, ldc: floats from row to row. c must not overlap a or b. With k = 0: zero or unchanged.
+     * The bits of a row may depend on m, n and lda, not on a's other rows (measured: oneDNN's do, the built-in
+     * product's do not): who needs the same bits for a batch and its parts cuts both into the same tiles. The built-in
+     * products' stack frame is below 36 KB. */
     void (*gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
                  bool accumulate, float *c, size_t ldc);
 
@@ -35,8 +44,9 @@ typedef struct st_kernels {
     void (*gelu)(float *x, size_t n);
     /* largest element; n >= 1; NaN anywhere gives NaN */
     float (*max)(const float *x, size_t n);
-    /* x[i] = exp(x[i] - shift), returns their sum; shift >= max(x). Relative error of each <= 3 ulp; results below 2^-126 may be 0;
-     * -inf gives exactly 0; shift = -inf must not occur. */
+    /* x[i] = exp(x[i] - shift), returns their sum; shift >= max(x). The difference is rounded to float first, as the
+     * reference's softmax does. Error of each <= 3 ulp; results below 2^-126 may be 0; -inf gives exactly 0; shift =
+     * -inf must not occur. NaN stays NaN. */
     float (*exp_sum)(float *x, size_t n, float shift);
     /* Rotates n adjacent pairs: (x[2i], x[2i+1]) by the angle whose (cos, sin) = (cs[2i], cs[2i+1]). */
     void (*rope)(float *x, const float *cs, size_t n);
@@ -44,12 +54,13 @@ typedef struct st_kernels {
     void (*axpy)(float *y, float w, const float *x, size_t n);
     /* sum and sum of squares of deviations need double: adds sum(x) to *sum, and sum((x-shift)^2) to *sq, in double. */
     void (*moments)(const float *x, size_t n, double shift, double *sum, double *sq);
-    /* Planar triangle-filter resize, one output row of n floats from n_taps input rows: y = sum_j w[j] * rows[j]. In order of j, fused
-     * multiply-add not allowed (the reference rounds each product). */
+    /* Planar triangle-filter resize, one output row of n floats from n_taps input rows: y = sum_j w[j] * rows[j]. In
+     * order of j, fused multiply-add not allowed (the reference rounds each product). */
     void (*weighted_rows)(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n);
 } st_kernels;
 
-/* The table for `level`, or for the best level at most `level` that this CPU supports. Filled once; immutable afterwards. */
+/* The table for `level`, or for the best level at most `level` that this CPU supports. Filled once; immutable
+ * afterwards. */
 const st_kernels *st_kernels_get(st_cpu_level level);
 /* st_kernels_get(st_cpu_best()). */
 const st_kernels *st_kernels_best(void);

@@ -1,4 +1,5 @@
-/* check_dispatch.c: which table one gets. In a process of its own, so that the first calls happen here, on several threads at once. */
+/* check_dispatch.c: which table one gets. In a process of its own, so that the first calls happen here, on several
+ * threads at once. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "kcheck.h"
 
 enum { N_THREADS = 8 };
-static const st_cpu_level levels[] = {ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON};
+static const st_cpu_level levels[] = { ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
 static pthread_barrier_t barrier;
 
@@ -71,8 +72,8 @@ static void check_complete(void)
         const st_kernels *k = tables[0][i];
         if (!kc_begin("dispatch: table for %s is complete", st_cpu_level_name(levels[i])))
             continue;
-        if (!k->gemm || !k->layer_norm || !k->add || !k->add3 || !k->scale || !k->relu || !k->gelu || !k->max || !k->exp_sum || !k->rope ||
-            !k->axpy || !k->moments || !k->weighted_rows)
+        if (!k->gemm || !k->layer_norm || !k->add || !k->add3 || !k->scale || !k->relu || !k->gelu || !k->max ||
+            !k->exp_sum || !k->rope || !k->axpy || !k->moments || !k->weighted_rows)
             kc_fail("a kernel is missing");
         if (strcmp(k->level, "avx2") == 0 && strstr(k->gemm_name, "avx512"))
             kc_fail("the AVX2 table multiplies with %s", k->gemm_name);

@@ -1,7 +1,7 @@
 /* check_elementwise.c: kernels whose result at i depends on the operands at i (rope: on its pair).
  *
- * Three passes each: small integers, where every order of operations gives the same bits; reals, against double with a bound from the number
- * of roundings; special values.
+ * Three passes each: small integers, where every order of operations gives the same bits; reals, against double with a
+ * bound from the number of roundings; special values.
  */
 #include <float.h>
 #include <math.h>
@@ -10,16 +10,17 @@
 #include "kcheck.h"
 
 typedef enum pass { EXACT, REAL, SPECIAL, N_PASSES } pass;
-static const char *const pass_names[N_PASSES] = {"exact", "real", "special"};
+static const char *const pass_names[N_PASSES] = { "exact", "real", "special" };
 
 enum { MAX_FLOATS = 2 * 5184 };
 static float before[MAX_FLOATS], before2[MAX_FLOATS];
 static const double eps = FLT_EPSILON; /* twice the largest relative error of one rounding */
 static const double tiny = 0x1p-149;
 
-/* The first 8 are safe to multiply without overflow. Elements `stride` apart walk through the list, so that two operands with strides 1 and
- * N_SPECIAL meet in all pairs. */
-static const float special[] = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e-40f, -0x1p-149f, FLT_MIN, FLT_MAX, -FLT_MAX, 3.0f};
+/* The first 8 are safe to multiply without overflow. Elements `stride` apart walk through the list, so that two
+ * operands with strides 1 and N_SPECIAL meet in all pairs. */
+static const float special[] = { 0.0f,       -0.0f,   INFINITY, -INFINITY, NAN, 1e-40f,
+                                 -0x1p-149f, FLT_MIN, FLT_MAX,  -FLT_MAX,  3.0f };
 enum { N_SPECIAL = sizeof special / sizeof special[0], N_SAFE = 8 };
 
 static void fill(float *p, size_t n, pass how, size_t stride, size_t n_special)
@@ -79,7 +80,7 @@ static void check_add3(const st_kernels *k, size_t n, pass how)
 
 static void check_scale(const st_kernels *k, size_t n, pass how)
 {
-    static const float factors[] = {-0.5f, 0.0f, 1.7f};
+    static const float factors[] = { -0.5f, 0.0f, 1.7f };
     for (size_t f = 0; f < sizeof factors / sizeof factors[0]; f++) {
         if (!kc_begin("scale n=%zu %s by=%g", n, pass_names[how], (double)factors[f]))
             continue;
@@ -114,7 +115,8 @@ static void compare_gelu(const float *x, size_t n, pass how)
 {
     for (size_t i = 0; i < n; i++) {
         const double v = (double)before[i], exact = gelu_exact(v);
-        const double want = how == EXACT ? (double)(float)exact : exact, bound = how == EXACT ? 0.0 : 2e-7 * fmax(fabs(v), 1.0);
+        const double want = how == EXACT ? (double)(float)exact : exact,
+                     bound = how == EXACT ? 0.0 : 2e-7 * fmax(fabs(v), 1.0);
         if (!kc_near(i, (double)x[i], want, isfinite(v) ? bound : 0.0))
             return;
     }
@@ -126,7 +128,8 @@ static void check_gelu(const st_kernels *k, size_t n, pass how)
         return;
     float *x = operand(before, n, how, 1, N_SPECIAL);
     for (size_t i = 0; how != SPECIAL && i < n; i++)
-        before[i] = x[i] = how == EXACT ? (float)(kc_int(0, 1) ? kc_int(16, 1000) : -kc_int(16, 1000)) : (float)kc_uniform(-7.0, 7.0);
+        before[i] = x[i] =
+            how == EXACT ? (float)(kc_int(0, 1) ? kc_int(16, 1000) : -kc_int(16, 1000)) : (float)kc_uniform(-7.0, 7.0);
     KC_CALL(k->gelu(x, n));
     compare_gelu(x, n, how);
     kc_end();
@@ -187,7 +190,7 @@ static void check_axpy(const st_kernels *k, size_t n, pass how)
 /* Its order of roundings is part of the contract: equal bits in every pass. */
 static void check_weighted_rows(const st_kernels *k, size_t n, pass how)
 {
-    static const size_t taps[] = {0, 1, 2, 5, 13};
+    static const size_t taps[] = { 0, 1, 2, 5, 13 };
     for (size_t t = 0; t < sizeof taps / sizeof taps[0]; t++) {
         if (!kc_begin("weighted_rows n=%zu taps=%zu %s", n, taps[t], pass_names[how]))
             continue;
@@ -215,8 +218,9 @@ static void check_weighted_rows(const st_kernels *k, size_t n, pass how)
 
 void kc_elementwise(const st_kernels *k)
 {
-    static void (*const checks[])(const st_kernels *, size_t, pass) = {check_add,  check_add3, check_scale, check_relu,
-                                                                       check_gelu, check_rope, check_axpy,  check_weighted_rows};
+    static void (*const checks[])(const st_kernels *, size_t, pass) = { check_add,  check_add3,         check_scale,
+                                                                        check_relu, check_gelu,         check_rope,
+                                                                        check_axpy, check_weighted_rows };
     for (int place = 0; place < KC_N_PLACES; place++) {
         kc_set_place((kc_place)place);
         for (size_t s = 0; s <= kc_n_sizes; s++) {

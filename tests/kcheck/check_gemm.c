@@ -1,7 +1,9 @@
-/* check_gemm.c: the matrix product: small integers first (any order of sums gives the same bits), then reals against double, then NaN and
- * infinity, k = 0, strides, and that bits depend on the shape alone, neither on where the matrices lie nor on the thread.
+/* check_gemm.c: the matrix product: small integers first (any order of sums gives the same bits), then reals against
+ * double, then NaN and infinity, k = 0, strides, and that bits depend on the shape alone, neither on where the matrices
+ * lie nor on the thread.
  *
- * Bound of a real product: (2 + 2 sqrt k) eps sum |a b|, the statistical form of the error of k products added in any order.
+ * Bound of a real product: (2 + 2 sqrt k) eps sum |a b|, the statistical form of the error of k products added in any
+ * order.
  */
 #include <float.h>
 #include <math.h>
@@ -16,7 +18,8 @@ typedef struct shape {
     size_t m, n, k;
 } shape;
 
-/* One product with its operands. Rows of a, b, c are lda, ldb, ldc floats apart; the gaps hold NaN (a, b) or filler (c). */
+/* One product with its operands. Rows of a, b, c are lda, ldb, ldc floats apart; the gaps hold NaN (a, b) or filler
+ * (c). */
 typedef struct product {
     shape s;
     size_t lda, ldb, ldc;
@@ -36,7 +39,10 @@ static void *need(size_t n, size_t size)
 
 static size_t b_rows(const shape *s) { return s->trans_b ? s->n : s->k; }
 static size_t b_cols(const shape *s) { return s->trans_b ? s->k : s->n; }
-static size_t extent(size_t rows, size_t cols, size_t ld) { return rows == 0 || cols == 0 ? 0 : (rows - 1) * ld + cols; }
+static size_t extent(size_t rows, size_t cols, size_t ld)
+{
+    return rows == 0 || cols == 0 ? 0 : (rows - 1) * ld + cols;
+}
 
 static float *make_matrix(size_t rows, size_t cols, size_t ld, bool exact)
 {
@@ -72,7 +78,9 @@ static void compute_want(product *p)
 
 static void make_product(product *p, shape s, size_t pad, bool accumulate, bool exact)
 {
-    *p = (product){.s = s, .lda = s.k + pad, .ldb = b_cols(&s) + 2 * pad, .ldc = s.n + 3 * pad, .accumulate = accumulate};
+    *p = (product){
+        .s = s, .lda = s.k + pad, .ldb = b_cols(&s) + 2 * pad, .ldc = s.n + 3 * pad, .accumulate = accumulate
+    };
     if (p->lda == 0)
         p->lda = 1;
     if (p->ldb == 0)
@@ -108,12 +116,13 @@ static void compare(const product *p, bool exact)
     const double factor = exact ? 0.0 : (2.0 + 2.0 * sqrt((double)s->k + 1.0)) * FLT_EPSILON;
     for (size_t i = 0; i < s->m; i++) {
         for (size_t j = 0; j < s->n; j++) {
-            if (!kc_near(i * s->n + j, (double)p->c[i * p->ldc + j], p->want[i * s->n + j], factor * p->mag[i * s->n + j]))
+            if (!kc_near(i * s->n + j, (double)p->c[i * p->ldc + j], p->want[i * s->n + j],
+                         factor * p->mag[i * s->n + j]))
                 return;
         }
     }
     for (size_t at = 0; at < extent(s->m, s->n, p->ldc); at++) {
-        static const unsigned char filler[sizeof(float)] = {0x99, 0x99, 0x99, 0x99};
+        static const unsigned char filler[sizeof(float)] = { 0x99, 0x99, 0x99, 0x99 };
         if (at % p->ldc >= s->n && memcmp(p->c + at, filler, sizeof filler) != 0) {
             kc_fail("c: the gap after row %zu was written", at / p->ldc);
             return;
@@ -129,7 +138,7 @@ static bool begin(const st_kernels *k, shape s, const char *what)
 static void check_shape(const st_kernels *k, shape s, size_t pad)
 {
     for (int how = 0; how < 4; how++) {
-        static const char *const names[] = {"exact", "exact, accumulated", "real", "real, accumulated"};
+        static const char *const names[] = { "exact", "exact, accumulated", "real", "real, accumulated" };
         if (!begin(k, s, names[how]))
             continue;
         product p;
@@ -154,12 +163,12 @@ static void check_special(const st_kernels *k, shape s)
     p.b[s.trans_b ? col * p.ldb + kk : kk * p.ldb + col] = -INFINITY;
     compute_want(&p);
     call(k, &p);
-    for (size_t i = 0; i < s.m; i++) {
-        for (size_t j = 0; j < s.n; j++) {
-            const double want = p.want[i * s.n + j];
-            if (i == row || j == col ? !kc_near(i * s.n + j, (double)p.c[i * p.ldc + j], want, 0.0) : !isfinite(p.c[i * p.ldc + j]))
-                kc_near(i * s.n + j, (double)p.c[i * p.ldc + j], want, 0.0);
-        }
+    for (size_t at = 0; at < s.m * s.n; at++) {
+        const float got = p.c[at / s.n * p.ldc + at % s.n];
+        if (at / s.n == row || at % s.n == col)
+            kc_near(at, (double)got, p.want[at], 0.0);
+        else if (!isfinite(got))
+            kc_fail("row %zu, column %zu: %g", at / s.n, at % s.n, (double)got);
     }
     free_product(&p);
     kc_end();
@@ -187,9 +196,11 @@ static void *run_again(void *arg)
     again *g = arg;
     const product *p = g->p;
     const size_t n_a = extent(p->s.m, p->s.k, p->lda), n_b = extent(b_rows(&p->s), b_cols(&p->s), p->ldb);
-    float *a = moved(p->a, n_a, g->shift), *b = moved(p->b, n_b, g->shift * 5 % 16), *c = need(p->s.m * p->ldc + 16, sizeof(float));
+    float *a = moved(p->a, n_a, g->shift), *b = moved(p->b, n_b, g->shift * 5 % 16),
+          *c = need(p->s.m * p->ldc + 16, sizeof(float));
     float *out = c + g->shift * 3 % 16;
-    g->k->gemm(p->s.trans_b, p->s.m, p->s.n, p->s.k, a + g->shift, p->lda, b + g->shift * 5 % 16, p->ldb, false, out, p->ldc);
+    g->k->gemm(p->s.trans_b, p->s.m, p->s.n, p->s.k, a + g->shift, p->lda, b + g->shift * 5 % 16, p->ldb, false, out,
+               p->ldc);
     for (size_t i = 0; i < p->s.m; i++)
         g->differs |= memcmp(out + i * p->ldc, p->c + i * p->ldc, p->s.n * sizeof(float)) != 0;
     free(a);
@@ -206,7 +217,7 @@ static void check_same_bits(const st_kernels *k, shape s)
     make_product(&p, s, 0, false, false);
     call(k, &p);
     for (size_t shift = 0; shift < 16 && !kc_failed(); shift += 2) {
-        again runs[2] = {{k, &p, shift, false}, {k, &p, shift + 1, false}};
+        again runs[2] = { { k, &p, shift, false }, { k, &p, shift + 1, false } };
         pthread_t threads[2];
         for (size_t t = 0; t < 2; t++) {
             if (pthread_create(&threads[t], NULL, run_again, &runs[t]) != 0)
@@ -224,12 +235,14 @@ static void check_same_bits(const st_kernels *k, shape s)
 
 /* ---------------------------------------------------------------- shapes */
 
-/* What the model asks for: row tiles of the trunk (qkv, projection, MLP), attention of a window and of the whole grid, convolutions, decoder
- * and text rows, one token. */
+/* What the model asks for: row tiles of the trunk (qkv, projection, MLP), attention of a window and of the whole grid,
+ * convolutions, decoder and text rows, one token. */
 static const shape model_shapes[] = {
-    {true, 96, 3072, 64},  {true, 96, 576, 64},   {false, 96, 64, 576}, {true, 96, 1024, 256}, {true, 64, 256, 1024}, {true, 96, 32, 5184},
-    {false, 32, 32, 5184}, {true, 201, 256, 256}, {true, 201, 201, 32}, {false, 201, 32, 201}, {true, 201, 300, 32},  {true, 32, 1024, 512},
-    {true, 1, 256, 256},   {true, 1, 1024, 300},  {true, 4, 512, 128},  {true, 8, 256, 2304},  {true, 96, 256, 9},
+    { true, 96, 3072, 64 },  { true, 96, 576, 64 },   { false, 96, 64, 576 },  { true, 96, 1024, 256 },
+    { true, 64, 256, 1024 }, { true, 96, 32, 5184 },  { false, 32, 32, 5184 }, { true, 201, 256, 256 },
+    { true, 201, 201, 32 },  { false, 201, 32, 201 }, { true, 201, 300, 32 },  { true, 32, 1024, 512 },
+    { true, 1, 256, 256 },   { true, 1, 1024, 300 },  { true, 4, 512, 128 },   { true, 8, 256, 2304 },
+    { true, 96, 256, 9 },
 };
 
 static void check_unless_large(const st_kernels *k, shape s, size_t pad)
@@ -240,24 +253,25 @@ static void check_unless_large(const st_kernels *k, shape s, size_t pad)
         check_shape(k, s, pad);
 }
 
-/* Every combination of sizes around the tiles of all levels, small k; then single sizes around the tiles, the blocks of k. */
+/* Every combination of sizes around the tiles of all levels, small k; then single sizes around the tiles, the blocks of
+ * k. */
 static void check_tiles(const st_kernels *k)
 {
-    static const size_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 15, 16, 17, 24, 25, 31, 32, 33, 48, 49};
-    static const size_t depths[] = {1, 2, 7, 16, 31, 64, 255, 256, 257, 513, 1031};
+    static const size_t sizes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 15, 16, 17, 24, 25, 31, 32, 33, 48, 49 };
+    static const size_t depths[] = { 1, 2, 7, 16, 31, 64, 255, 256, 257, 513, 1031 };
     const size_t n_sizes = sizeof sizes / sizeof sizes[0];
     for (size_t i = 0; i < n_sizes; i++) {
         for (size_t j = 0; j < n_sizes; j++) {
-            const shape s = {(i + j) % 2, sizes[i], sizes[j], 1 + (i * 5 + j * 3) % 19};
+            const shape s = { (i + j) % 2, sizes[i], sizes[j], 1 + (i * 5 + j * 3) % 19 };
             check_shape(k, s, (i + j / 2) % 3);
         }
     }
     for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++) {
         for (int trans = 0; trans < 2; trans++) {
-            check_unless_large(k, (shape){trans, 13, 33, depths[d]}, d % 2);
-            check_unless_large(k, (shape){trans, 97, 101, depths[d]}, d % 3);
-            check_unless_large(k, (shape){trans, 1, 47, depths[d]}, 1);
-            check_unless_large(k, (shape){trans, 47, 1, depths[d]}, 1);
+            check_unless_large(k, (shape){ trans, 13, 33, depths[d] }, d % 2);
+            check_unless_large(k, (shape){ trans, 97, 101, depths[d] }, d % 3);
+            check_unless_large(k, (shape){ trans, 1, 47, depths[d] }, 1);
+            check_unless_large(k, (shape){ trans, 47, 1, depths[d] }, 1);
         }
     }
 }
@@ -267,12 +281,12 @@ void kc_gemm(const st_kernels *k)
     for (int place = 0; place < KC_N_PLACES; place++) {
         kc_set_place((kc_place)place);
         for (int trans = 0; trans < 2; trans++) {
-            check_shape(k, (shape){trans, 3, 5, 0}, 2);
-            check_shape(k, (shape){trans, 0, 5, 7}, 0);
-            check_shape(k, (shape){trans, 3, 0, 7}, 0);
-            check_special(k, (shape){trans, 5, 9, 4});
-            check_special(k, (shape){trans, 17, 40, 65});
-            check_special(k, (shape){trans, 13, 70, 300});
+            check_shape(k, (shape){ trans, 3, 5, 0 }, 2);
+            check_shape(k, (shape){ trans, 0, 5, 7 }, 0);
+            check_shape(k, (shape){ trans, 3, 0, 7 }, 0);
+            check_special(k, (shape){ trans, 5, 9, 4 });
+            check_special(k, (shape){ trans, 17, 40, 65 });
+            check_special(k, (shape){ trans, 13, 70, 300 });
         }
         check_tiles(k);
     }
@@ -283,6 +297,6 @@ void kc_gemm(const st_kernels *k)
         if (!kc_opts.small)
             check_same_bits(k, model_shapes[i]);
     }
-    check_same_bits(k, (shape){true, 7, 19, 33});
-    check_same_bits(k, (shape){false, 21, 35, 50});
+    check_same_bits(k, (shape){ true, 7, 19, 33 });
+    check_same_bits(k, (shape){ false, 21, 35, 50 });
 }

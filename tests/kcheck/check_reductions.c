@@ -99,7 +99,7 @@ static void check_exp_sum_exact(const st_kernels *k, size_t n)
 
 static void check_exp_sum_real(const st_kernels *k, size_t n)
 {
-    static const double depths[] = {1.0, 20.0, 90.0, 200.0};
+    static const double depths[] = { 1.0, 20.0, 90.0, 200.0 };
     for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++) {
         if (!kc_begin("exp_sum n=%zu depth=%g", n, depths[d]))
             continue;
@@ -112,11 +112,13 @@ static void check_exp_sum_real(const st_kernels *k, size_t n)
     }
 }
 
-/* One large value among small ones; the values around where the result leaves the normal numbers; infinity; NaN stays in its place. */
+/* One large value among small ones; the values around where the result leaves the normal numbers; infinity; NaN stays
+ * in its place. */
 static void check_exp_sum_special(const st_kernels *k, size_t n)
 {
-    static const float special[] = {-0.0f,      0.0f,     -FLT_MIN, -1e-40f, -87.3365f, -87.33654f, -87.33655f, -88.0f, -103.9f,
-                                    -104.0f,    -1000.0f, -1e30f,   -FLT_MAX, -INFINITY, -0.34657359f, -0.6931472f, -1.0397208f};
+    static const float special[] = { -0.0f,      0.0f,      -FLT_MIN,     -1e-40f,     -87.3365f,  -87.33654f,
+                                     -87.33655f, -88.0f,    -103.9f,      -104.0f,     -1000.0f,   -1e30f,
+                                     -FLT_MAX,   -INFINITY, -0.34657359f, -0.6931472f, -1.0397208f };
     if (kc_begin("exp_sum n=%zu special", n)) {
         float *x = kc_floats(n);
         for (size_t i = 0; i < n; i++)
@@ -141,12 +143,29 @@ static void check_exp_sum_special(const st_kernels *k, size_t n)
     }
 }
 
+/* The same number gives the same bits wherever in the row it lies. */
+static void check_exp_sum_places(const st_kernels *k, size_t n)
+{
+    if (!kc_begin("exp_sum n=%zu places", n))
+        return;
+    float *x = kc_floats(n), *alone = kc_floats(7);
+    for (size_t i = 0; i < 7; i++)
+        alone[i] = before[i] = (float)kc_uniform(-20.0, 0.0);
+    for (size_t i = 0; i < n; i++)
+        x[i] = before[i % 7];
+    KC_CALL(k->exp_sum(x, n, 0.0f); for (size_t i = 0; i < 7; i++) k->exp_sum(alone + i, 1, 0.0f));
+    for (size_t i = 0; i < n && kc_same(i, x[i], alone[i % 7]); i++)
+        continue;
+    kc_end();
+}
+
 /* ---------------------------------------------------------------- layer_norm */
 
-/* Errors of float arithmetic on the deviations d = x - mean, u = d / sqrt(var + eps): the mean is off by sum_factor mean |d| (its rest is
- * added back), var relatively by sum_factor + 3 roundings, so u by half of that, and there are four more roundings of u gamma, one of the
- * result. */
-static void compare_layer_norm(const float *y, const float *x, size_t n, const float *gamma, const float *beta, double var_eps)
+/* Errors of float arithmetic on the deviations d = x - mean, u = d / sqrt(var + eps): the mean is off by sum_factor
+ * mean |d| (its rest is added back), var relatively by sum_factor + 3 roundings, so u by half of that, and there are
+ * four more roundings of u gamma, one of the result. */
+static void compare_layer_norm(const float *y, const float *x, size_t n, const float *gamma, const float *beta,
+                               double var_eps)
 {
     double mean = 0.0, var = 0.0, mean_abs = 0.0;
     for (size_t i = 0; i < n; i++)
@@ -168,7 +187,8 @@ static void check_layer_norm_at(const st_kernels *k, size_t n, double offset, co
 {
     if (!kc_begin("layer_norm n=%zu offset=%g%s", n, offset, in_place ? " in place" : ""))
         return;
-    float *const x = kc_floats(n), *const y = in_place ? x : kc_floats(n), *const gamma = kc_floats(n), *const beta = kc_floats(n);
+    float *const x = kc_floats(n), *const y = in_place ? x : kc_floats(n), *const gamma = kc_floats(n),
+                 *const beta = kc_floats(n);
     kc_fill(gamma, n, false);
     kc_fill(beta, n, false);
     for (size_t i = 0; i < n; i++)
@@ -184,7 +204,7 @@ static void check_layer_norm_at(const st_kernels *k, size_t n, double offset, co
 
 static void check_layer_norm_real(const st_kernels *k, size_t n)
 {
-    static const double offsets[] = {0.0, 3.0, -1000.0}; /* a mean that is large beside the deviations */
+    static const double offsets[] = { 0.0, 3.0, -1000.0 }; /* a mean that is large beside the deviations */
     for (size_t o = 0; o < sizeof offsets / sizeof offsets[0]; o++) {
         check_layer_norm_at(k, n, offsets[o], false);
         check_layer_norm_at(k, n, offsets[o], true);
@@ -217,7 +237,7 @@ static void check_layer_norm_exact(const st_kernels *k, size_t n)
 /* Equal values have no deviation: y = beta. NaN or infinity anywhere makes the whole row NaN. */
 static void check_layer_norm_special(const st_kernels *k, size_t n)
 {
-    static const float fills[] = {0.0f, 7.0f, -3e4f, NAN, INFINITY};
+    static const float fills[] = { 0.0f, 7.0f, -3e4f, NAN, INFINITY };
     for (size_t f = 0; f < sizeof fills / sizeof fills[0]; f++) {
         if (!kc_begin("layer_norm n=%zu of %g", n, (double)fills[f]))
             continue;
@@ -281,6 +301,7 @@ void kc_reductions(const st_kernels *k)
             check_exp_sum_exact(k, n);
             check_exp_sum_real(k, n);
             check_exp_sum_special(k, n);
+            check_exp_sum_places(k, n);
             check_layer_norm_exact(k, n);
             check_layer_norm_real(k, n);
             check_layer_norm_special(k, n);

@@ -1,7 +1,8 @@
 /* kcheck.c: checks the kernels of every CPU level, one level per child process.
  *
- * A process of its own for each level because oneDNN's instruction limit is a setting of the whole process: so the AVX2 table is tested with the
- * AVX2 product even where AVX-512 is there, and a crash that no handler catches loses one level, not the report.
+ * A process of its own for each level because oneDNN's instruction limit is a setting of the whole process: so the AVX2
+ * table is tested with the AVX2 product even where AVX-512 is there, and a crash that no handler catches loses one
+ * level, not the report.
  *
  *   kcheck [--level L]... [--expect L]... [--only TEXT] [--seed N] [--small] [--bench] [-v]
  */
@@ -16,28 +17,14 @@
 #include "kcheck.h"
 #include "kcheck_run.h"
 
-static const st_cpu_level levels[] = {ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON};
+static const st_cpu_level levels[] = { ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
 
 kc_shared *kc_result; /* shared with the children */
 
-static void run_level(st_cpu_level level)
+/* The table as it would be without a matrix library: its product is what runs where the library is not there. */
+static st_kernels without_library(const st_kernels *k, st_cpu_level level)
 {
-    const st_kernels *k = st_kernels_get(level);
-    snprintf(kc_result->gemm_name, sizeof kc_result->gemm_name, "%s", k->gemm_name);
-    if (strcmp(k->level, st_cpu_level_name(level)) != 0) {
-        printf("FAIL %s: the table is called %s\n", st_cpu_level_name(level), k->level);
-        kc_result->n_failed++;
-        return;
-    }
-    if (kc_opts.bench) {
-        kc_bench_all(k);
-        return;
-    }
-    kc_elementwise(k);
-    kc_reductions(k);
-    kc_gemm(k);
-    /* The level's own product, which a matrix library has taken the place of: it is what runs where the library is not there. */
     st_kernels own = *k;
 #if defined(ST_ARCH_X86)
     if (level == ST_CPU_AVX2)
@@ -48,6 +35,26 @@ static void run_level(st_cpu_level level)
     if (level == ST_CPU_NEON)
         st_kernels_set_neon(&own);
 #endif
+    return own;
+}
+
+static void run_level(st_cpu_level level)
+{
+    const st_kernels *k = st_kernels_get(level);
+    snprintf(kc_result->gemm_name, sizeof kc_result->gemm_name, "%s", k->gemm_name);
+    if (strcmp(k->level, st_cpu_level_name(level)) != 0) {
+        printf("FAIL %s: the table is called %s\n", st_cpu_level_name(level), k->level);
+        kc_result->n_failed++;
+        return;
+    }
+    const st_kernels own = without_library(k, level);
+    if (kc_opts.bench) {
+        kc_bench_all(k, &own);
+        return;
+    }
+    kc_elementwise(k);
+    kc_reductions(k);
+    kc_gemm(k);
     if (own.gemm != k->gemm)
         kc_gemm(&own);
 }
@@ -127,7 +134,7 @@ static void report(const char *what)
 
 int main(int argc, char **argv)
 {
-    choice c = {0};
+    choice c = { 0 };
     kc_opts.seed = 1;
     if (!parse(&c, argc, argv))
         return 2;

@@ -1,5 +1,5 @@
-/* kcheck_bench.c: times of one call per kernel and level. Each figure is the best of at least 15 batches of at least 100 us, on data in the
- * cache as far as it fits; the size is the model's. */
+/* kcheck_bench.c: times of one call per kernel and level. Each figure is the best of at least 15 batches of at least
+ * 100 us, on data in the cache as far as it fits; the size is the model's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,12 @@
 #include "kcheck.h"
 #include "kcheck_run.h"
 
-enum { ROW = 1024, KEYS = 5184 };
+enum {
+    ROW = 1024,
+    KEYS = 576,
+    HIDDEN = 592,
+    LONG = 5184
+}; /* floats: a token, a block of scores, a tile of the MLP, all tokens */
 
 static double seconds(void)
 {
@@ -53,13 +58,14 @@ void kc_bench(const char *name, double work, const char *unit, kc_bench_fn *fn, 
     line->ns[kc_result->level] = best / (double)n * 1e9;
 }
 
-/* ns per call, and how many times as fast as the first level measured; at the end units of work per second of the last level. */
+/* ns per call, and how many times as fast as the first level measured; at the end units of work per second of the last
+ * level. */
 void kc_bench_print(const kc_shared *r)
 {
     for (size_t i = 0; i < r->n_bench; i++) {
         const kc_bench_line *b = &r->bench[i];
         double base = 0.0, last = 0.0;
-        printf("%-28s", b->name);
+        printf("%-32s", b->name);
         for (size_t l = 0; l < KC_MAX_LEVELS; l++) {
             if (b->ns[l] <= 0.0)
                 continue;
@@ -112,8 +118,8 @@ static void bench_exp_sum(const st_kernels *k, void *arg)
 static void bench_rope(const st_kernels *k, void *arg) { k->rope(y, gamma_row, *(size_t *)arg / 2); }
 static void bench_weighted_rows(const st_kernels *k, void *arg)
 {
-    const float *rows[] = {x, x + 1, x + 2, x + 3, x + 4};
-    static const float w[] = {0.1f, 0.2f, 0.4f, 0.2f, 0.1f};
+    const float *rows[] = { x, x + 1, x + 2, x + 3, x + 4 };
+    static const float w[] = { 0.1f, 0.2f, 0.4f, 0.2f, 0.1f };
     k->weighted_rows(y, rows, w, 5, *(size_t *)arg);
 }
 static void bench_gemm(const st_kernels *k, void *arg)
@@ -122,15 +128,18 @@ static void bench_gemm(const st_kernels *k, void *arg)
     k->gemm(s->trans_b, s->m, s->n, s->k, x, s->k, saved, s->trans_b ? s->k : s->n, false, y, s->n);
 }
 
-static void bench_gemms(const st_kernels *k)
+static void bench_gemms(const st_kernels *k, const char *what)
 {
-    static gemm_size sizes[] = {{true, 96, 1024, 1024}, {true, 96, 4736, 1024},  {true, 96, 1024, 4736}, {true, 96, 576, 64},  {false, 96, 64, 576},
-                                {true, 64, 5184, 64},   {false, 64, 64, 5184},   {true, 201, 256, 256},  {true, 32, 4096, 1024}, {true, 8, 1024, 1024},
-                                {true, 1, 256, 256},    {true, 64, 256, 2304}};
+    /* linear layers' tiles; attention's scores and values; a window's; decoder rows; few rows; a 3x3 convolution's tap
+     */
+    static gemm_size sizes[] = { { true, 288, 640, 1024 }, { true, 288, 592, 1024 }, { true, 288, 512, 4736 },
+                                 { true, 96, 576, 64 },    { false, 96, 64, 576 },   { true, 201, 128, 256 },
+                                 { true, 32, 128, 1024 },  { true, 8, 128, 1024 },   { true, 1, 128, 256 },
+                                 { true, 288, 256, 256 } };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const gemm_size *s = &sizes[i];
         char name[48];
-        snprintf(name, sizeof name, "gemm %c %zux%zux%zu", s->trans_b ? 'T' : 'N', s->m, s->n, s->k);
+        snprintf(name, sizeof name, "%s %c %zux%zux%zu", what, s->trans_b ? 'T' : 'N', s->m, s->n, s->k);
         kc_bench(name, 2.0 * (double)(s->m * s->n * s->k), "GFLOP/s", bench_gemm, k, &sizes[i]);
     }
 }
@@ -145,33 +154,35 @@ static float *filled(size_t n)
     return p;
 }
 
-void kc_bench_all(const st_kernels *k)
+void kc_bench_all(const st_kernels *k, const st_kernels *own)
 {
-    static size_t row = ROW, keys = KEYS;
+    static size_t row = ROW, keys = KEYS, hidden = HIDDEN, longest = LONG;
     const size_t large = (size_t)6 << 20;
     x = filled(large);
     y = filled(large);
     saved = filled(large);
-    gamma_row = filled(2 * KEYS);
-    beta_row = filled(2 * KEYS);
-    for (size_t i = 0; i < KEYS; i++) { /* unit rotations: repeated calls keep their size */
+    gamma_row = filled(2 * LONG);
+    beta_row = filled(2 * LONG);
+    for (size_t i = 0; i < LONG; i++) { /* unit rotations: repeated calls keep their size */
         gamma_row[2 * i] = 0.8f;
         gamma_row[2 * i + 1] = 0.6f;
     }
-    const double r = (double)row, n = (double)keys;
-    kc_bench("layer_norm 1024", r, "G/s", bench_layer_norm, k, &row);
-    kc_bench("add 1024", r, "G/s", bench_add, k, &row);
-    kc_bench("add3 1024", r, "G/s", bench_add3, k, &row);
-    kc_bench("scale 5184", n, "G/s", bench_scale, k, &keys);
-    kc_bench("relu 5184", n, "G/s", bench_relu, k, &keys);
-    kc_bench("axpy 1024", r, "G/s", bench_axpy, k, &row);
-    kc_bench("max 5184", n, "G/s", bench_max, k, &keys);
-    kc_bench("moments 5184", n, "G/s", bench_moments, k, &keys);
-    kc_bench("gelu 5184 (with copy)", n, "G/s", bench_gelu, k, &keys);
-    kc_bench("exp_sum 5184 (with copy)", n, "G/s", bench_exp_sum, k, &keys);
-    kc_bench("rope 1024", r, "G/s", bench_rope, k, &row);
-    kc_bench("weighted_rows 1024 x 5", 5 * r, "G/s", bench_weighted_rows, k, &row);
-    bench_gemms(k);
+    kc_bench("layer_norm 1024", ROW, "G/s", bench_layer_norm, k, &row);
+    kc_bench("add 1024", ROW, "G/s", bench_add, k, &row);
+    kc_bench("add3 1024", ROW, "G/s", bench_add3, k, &row);
+    kc_bench("scale 576", KEYS, "G/s", bench_scale, k, &keys);
+    kc_bench("relu 1024", ROW, "G/s", bench_relu, k, &row);
+    kc_bench("axpy 1024", ROW, "G/s", bench_axpy, k, &row);
+    kc_bench("max 576", KEYS, "G/s", bench_max, k, &keys);
+    kc_bench("max 5184", LONG, "G/s", bench_max, k, &longest);
+    kc_bench("moments 5184", LONG, "G/s", bench_moments, k, &longest);
+    kc_bench("gelu 592 (with copy)", HIDDEN, "G/s", bench_gelu, k, &hidden);
+    kc_bench("exp_sum 576 (with copy)", KEYS, "G/s", bench_exp_sum, k, &keys);
+    kc_bench("exp_sum 5184 (with copy)", LONG, "G/s", bench_exp_sum, k, &longest);
+    kc_bench("rope 1024", ROW, "G/s", bench_rope, k, &row);
+    kc_bench("weighted_rows 1024 x 5", 5 * ROW, "G/s", bench_weighted_rows, k, &row);
+    bench_gemms(k, "gemm");
+    bench_gemms(own, "built-in gemm");
     free(x);
     free(y);
     free(saved);

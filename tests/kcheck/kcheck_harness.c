@@ -14,13 +14,13 @@
 kc_options kc_opts;
 sigjmp_buf kc_jump;
 
-const size_t kc_sizes[] = {1,  2,  3,  4,  5,  7,  8,   9,   11,  13,  15,  16,  17,  23,   31,   32,   33,
-                           47, 48, 49, 63, 64, 65, 101, 127, 128, 129, 201, 256, 257, 1008, 1024, 1031, 5184};
+const size_t kc_sizes[] = { 1,  2,  3,  4,  5,  7,  8,   9,   11,  13,  15,  16,  17,  23,   31,   32,   33,
+                            47, 48, 49, 63, 64, 65, 101, 127, 128, 129, 201, 256, 257, 1008, 1024, 1031, 5184 };
 const size_t kc_n_sizes = sizeof kc_sizes / sizeof kc_sizes[0];
 
 /* ---------------------------------------------------------------- guarded buffers
- * Slots of SLOT_BYTES between two unreadable pages, made once and used again. The watched bytes reach MARGIN bytes to either side as far as the
- * slot goes. */
+ * Slots of SLOT_BYTES between two unreadable pages, made once and used again. The watched bytes reach MARGIN bytes to
+ * either side as far as the slot goes. */
 enum { N_SLOTS = 24, MARGIN = 512, FILLER = 0x99 };
 #define SLOT_BYTES ((size_t)32 << 20)
 
@@ -126,7 +126,7 @@ static void give_back(slot *s)
 
 bool kc_begin(const char *fmt, ...)
 {
-    static const char *const place_names[KC_N_PLACES] = {"end", "start", "odd"};
+    static const char *const place_names[KC_N_PLACES] = { "end", "start", "odd" };
     va_list args;
     va_start(args, fmt);
     const int n = vsnprintf(now.name, sizeof now.name, fmt, args);
@@ -206,9 +206,9 @@ void kc_crashed(void)
 
 void kc_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = { .sa_handler = on_signal };
     sigemptyset(&action.sa_mask);
-    const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    const int numbers[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         sigaction(numbers[i], &action, NULL);
 }

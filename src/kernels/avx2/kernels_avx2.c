@@ -1,5 +1,5 @@
-/* kernels_avx2.c: the table's AVX2 part: the bodies of tmpl/ in AVX2's vector words. Compiled with this level's instructions, so nothing here may run
- * before the CPU check; only static functions and the one setter.
+/* kernels_avx2.c: the table's AVX2 part: the bodies of tmpl/ in AVX2's vector words. Compiled with this level's
+ * instructions, so nothing here may run before the CPU check; only static functions and the one setter.
  */
 #include "kernels/kernels.h"
 

@@ -1,7 +1,7 @@
 /* simd_avx2.h: the vector words that tmpl/ is written in, for AVX2 + FMA: vf = 8 floats, vd = 4 doubles.
  *
- * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. Which operand survives when one is NaN is part of the meaning: the
- * `_keep` words give NaN when their last operand is NaN.
+ * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. Which operand survives when one is NaN is part
+ * of the meaning: the `_keep` words give NaN when their last operand is NaN.
  */
 #ifndef ST_KERNELS_SIMD_AVX2_H
 #define ST_KERNELS_SIMD_AVX2_H
@@ -21,11 +21,11 @@ static inline void vf_store(float *p, vf v) { _mm256_storeu_ps(p, v); }
 
 static inline __m256i vf_mask_n(size_t n)
 {
-    static const int32_t ones_then_zeros[2 * VF_N] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    static const int32_t ones_then_zeros[2 * VF_N] = { -1, -1, -1, -1, -1, -1, -1, -1 };
     return _mm256_loadu_si256((const __m256i *)(const void *)(ones_then_zeros + VF_N - n));
 }
-/* Tails in halves and quarters rather than by masked moves: a masked store costs dozens of cycles on some AMD cores, and emulators fault on
- * lanes that are off. */
+/* Tails in halves and quarters rather than by masked moves: a masked store costs dozens of cycles on some AMD cores,
+ * and emulators fault on lanes that are off. */
 static inline __m128 quarter_load(const float *p, size_t n) /* n in 0 .. 4 */
 {
     if (n == 4)
@@ -80,19 +80,23 @@ static inline vf vf_scale_pow2(vf a, vf n, vf biased)
 /* (x0 c0 - x1 s0, x1 c0 + x0 s0, ...) for x = (x0, x1, ...), cs = (c0, s0, ...) */
 static inline vf vf_rotate(vf x, vf cs)
 {
-    return _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cs), _mm256_mul_ps(_mm256_permute_ps(x, 0xB1), _mm256_movehdup_ps(cs)));
+    return _mm256_fmaddsub_ps(x, _mm256_moveldup_ps(cs),
+                              _mm256_mul_ps(_mm256_permute_ps(x, 0xB1), _mm256_movehdup_ps(cs)));
 }
 
 /* A running maximum that remembers NaN. */
 typedef struct vmax {
     vf best, nan;
 } vmax;
-static inline vmax vmax_start(vf v) { return (vmax){v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)}; }
+static inline vmax vmax_start(vf v) { return (vmax){ v, _mm256_cmp_ps(v, v, _CMP_UNORD_Q) }; }
 static inline vmax vmax_with(vmax m, vf v)
 {
-    return (vmax){_mm256_max_ps(m.best, v), _mm256_or_ps(m.nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q))};
+    return (vmax){ _mm256_max_ps(m.best, v), _mm256_or_ps(m.nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q)) };
 }
-static inline vmax vmax_join(vmax a, vmax b) { return (vmax){_mm256_max_ps(a.best, b.best), _mm256_or_ps(a.nan, b.nan)}; }
+static inline vmax vmax_join(vmax a, vmax b)
+{
+    return (vmax){ _mm256_max_ps(a.best, b.best), _mm256_or_ps(a.nan, b.nan) };
+}
 static inline float vmax_end(vmax m)
 {
     if (_mm256_movemask_ps(m.nan) != 0)

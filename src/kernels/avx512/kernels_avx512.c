@@ -1,5 +1,5 @@
-/* kernels_avx512.c: the table's AVX-512 part: the bodies of tmpl/ in AVX-512's vector words. Compiled with this level's instructions, so nothing here may run
- * before the CPU check; only static functions and the one setter.
+/* kernels_avx512.c: the table's AVX-512 part: the bodies of tmpl/ in AVX-512's vector words. Compiled with this level's
+ * instructions, so nothing here may run before the CPU check; only static functions and the one setter.
  */
 #include "kernels/kernels.h"
 

@@ -1,7 +1,8 @@
-/* simd_avx512.h: the vector words that tmpl/ is written in, for AVX-512 (F, BW, DQ, VL): vf = 16 floats, vd = 8 doubles.
+/* simd_avx512.h: the vector words that tmpl/ is written in, for AVX-512 (F, BW, DQ, VL): vf = 16 floats,
+ * vd = 8 doubles.
  *
- * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. Which operand survives when one is NaN is part of the meaning: the
- * `_keep` words give NaN when their last operand is NaN.
+ * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. Which operand survives when one is NaN is part
+ * of the meaning: the `_keep` words give NaN when their last operand is NaN.
  */
 #ifndef ST_KERNELS_SIMD_AVX512_H
 #define ST_KERNELS_SIMD_AVX512_H
@@ -32,7 +33,10 @@ static inline vf vf_min_keep(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline float vf_sum(vf v) { return _mm512_reduce_add_ps(v); }
 
 /* a, or 0 where x < limit; NaN in x is not below anything */
-static inline vf vf_zero_below(vf a, vf x, vf limit) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), a); }
+static inline vf vf_zero_below(vf a, vf x, vf limit)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, limit, _CMP_NLT_UQ), a);
+}
 /* a 2^n */
 static inline vf vf_scale_pow2(vf a, vf n, vf biased)
 {
@@ -42,7 +46,8 @@ static inline vf vf_scale_pow2(vf a, vf n, vf biased)
 /* (x0 c0 - x1 s0, x1 c0 + x0 s0, ...) for x = (x0, x1, ...), cs = (c0, s0, ...) */
 static inline vf vf_rotate(vf x, vf cs)
 {
-    return _mm512_fmaddsub_ps(x, _mm512_moveldup_ps(cs), _mm512_mul_ps(_mm512_permute_ps(x, 0xB1), _mm512_movehdup_ps(cs)));
+    return _mm512_fmaddsub_ps(x, _mm512_moveldup_ps(cs),
+                              _mm512_mul_ps(_mm512_permute_ps(x, 0xB1), _mm512_movehdup_ps(cs)));
 }
 
 /* A running maximum that remembers NaN. */
@@ -50,12 +55,15 @@ typedef struct vmax {
     vf best;
     __mmask16 nan;
 } vmax;
-static inline vmax vmax_start(vf v) { return (vmax){v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q)}; }
+static inline vmax vmax_start(vf v) { return (vmax){ v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q) }; }
 static inline vmax vmax_with(vmax m, vf v)
 {
-    return (vmax){_mm512_max_ps(m.best, v), _kor_mask16(m.nan, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q))};
+    return (vmax){ _mm512_max_ps(m.best, v), _kor_mask16(m.nan, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q)) };
 }
-static inline vmax vmax_join(vmax a, vmax b) { return (vmax){_mm512_max_ps(a.best, b.best), _kor_mask16(a.nan, b.nan)}; }
+static inline vmax vmax_join(vmax a, vmax b)
+{
+    return (vmax){ _mm512_max_ps(a.best, b.best), _kor_mask16(a.nan, b.nan) };
+}
 static inline float vmax_end(vmax m) { return m.nan != 0 ? __builtin_nanf("") : _mm512_reduce_max_ps(m.best); }
 
 static inline vd vd_set1(double s) { return _mm512_set1_pd(s); }

@@ -1,8 +1,8 @@
 /* gemm_dnnl.c: the matrix product by oneDNN (2.x and 3.x share this much of the C API).
  *
- * Called from several threads at once, each call on one thread: the caller's OpenMP team is told to be 1 around it. The instruction limit is
- * a setting of the whole process that only counts before oneDNN's first use, so the first table that asks decides; a table of a lower
- * level that comes later is left with the gemm it has.
+ * Called from several threads at once, each call on one thread: the caller's OpenMP team is told to be 1 around it. The
+ * instruction limit is a setting of the whole process that only counts before oneDNN's first use, so the first table
+ * that asks decides; a table of a lower level that comes later is left with the gemm it has.
  */
 #include "kernels/kernels.h"
 
@@ -12,12 +12,13 @@
 
 #include "kernels/ref/gemm_ref.h"
 
-/* From libgomp, which oneDNN is linked with; omp.h is not there for every compiler. Both act on the calling thread only. */
+/* From libgomp, which oneDNN is linked with; omp.h is not there for every compiler. Both act on the calling thread
+ * only. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
 
-static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate,
-                      float *c, size_t ldc)
+static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
+                      size_t ldb, bool accumulate, float *c, size_t ldc)
 {
     if (m == 0 || n == 0)
         return;
@@ -26,8 +27,8 @@ static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a
         const int team = omp_get_max_threads();
         if (team != 1)
             omp_set_num_threads(1);
-        status = dnnl_sgemm('N', trans_b ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a, (dnnl_dim_t)lda, b,
-                            (dnnl_dim_t)ldb, accumulate ? 1.0f : 0.0f, c, (dnnl_dim_t)ldc);
+        status = dnnl_sgemm('N', trans_b ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a,
+                            (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, accumulate ? 1.0f : 0.0f, c, (dnnl_dim_t)ldc);
         if (team != 1)
             omp_set_num_threads(team);
     }
@@ -38,16 +39,11 @@ static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a
 static const char *isa_name(dnnl_cpu_isa_t isa)
 {
     switch ((int)isa) { /* numbers: the same in 2.x and 3.x */
-    case 0x1:
-        return "sse41";
-    case 0x3:
-        return "avx";
-    case 0x7:
-        return "avx2";
-    case 0x27:
-        return "avx512_core";
-    default:
-        return "other";
+    case 0x1: return "sse41";
+    case 0x3: return "avx";
+    case 0x7: return "avx2";
+    case 0x27: return "avx512_core";
+    default: return "other";
     }
 }
 
@@ -55,7 +51,8 @@ static char name[64];
 static void write_name(void)
 {
     const dnnl_version_t *v = dnnl_version();
-    snprintf(name, sizeof name, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch, isa_name(dnnl_get_effective_cpu_isa()));
+    snprintf(name, sizeof name, "oneDNN %d.%d.%d (%s)", v->major, v->minor, v->patch,
+             isa_name(dnnl_get_effective_cpu_isa()));
 }
 
 void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level)

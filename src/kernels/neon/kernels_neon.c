@@ -1,5 +1,5 @@
-/* kernels_neon.c: the table's NEON part: the bodies of tmpl/ in NEON's vector words. Compiled with this level's instructions, so nothing here may run
- * before the CPU check; only static functions and the one setter.
+/* kernels_neon.c: the table's NEON part: the bodies of tmpl/ in NEON's vector words. Compiled with this level's
+ * instructions, so nothing here may run before the CPU check; only static functions and the one setter.
  */
 #include "kernels/kernels.h"
 

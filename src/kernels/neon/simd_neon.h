@@ -1,7 +1,7 @@
 /* simd_neon.h: the vector words that tmpl/ is written in, for AArch64: vf = 4 floats, vd = 2 doubles.
  *
- * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. The `_keep` words give NaN when their last operand is NaN (here: when
- * either is).
+ * Words that end in _n take n in 1 .. VF_N-1 and touch n elements only. The `_keep` words give NaN when their last
+ * operand is NaN (here: when either is).
  */
 #ifndef ST_KERNELS_SIMD_NEON_H
 #define ST_KERNELS_SIMD_NEON_H
@@ -21,7 +21,7 @@ static inline void vf_store(float *p, vf v) { vst1q_f32(p, v); }
 
 static inline vf vf_load_n(const float *p, size_t n) /* 0 beyond n */
 {
-    const float t[VF_N] = {p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f};
+    const float t[VF_N] = { p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f };
     return vld1q_f32(t);
 }
 static inline void vf_store_n(float *p, vf v, size_t n)
@@ -34,7 +34,7 @@ static inline void vf_store_n(float *p, vf v, size_t n)
 }
 static inline vf vf_first_n(vf v, size_t n)
 {
-    static const uint32_t ones_then_zeros[2 * VF_N] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    static const uint32_t ones_then_zeros[2 * VF_N] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(v), vld1q_u32(ones_then_zeros + VF_N - n)));
 }
 
@@ -61,8 +61,9 @@ static inline vf vf_scale_pow2(vf a, vf n, vf biased)
 static inline vf vf_rotate(vf x, vf cs)
 {
     const vf c = vtrn1q_f32(cs, cs), s = vtrn2q_f32(cs, cs);
-    const uint32x4_t minus_even = {0x80000000u, 0, 0x80000000u, 0};
-    const vf swapped = vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(vmulq_f32(vrev64q_f32(x), s)), minus_even));
+    const uint32x4_t minus_even = { 0x80000000u, 0, 0x80000000u, 0 };
+    const vf swapped =
+        vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(vmulq_f32(vrev64q_f32(x), s)), minus_even));
     return vfmaq_f32(swapped, x, c);
 }
 
@@ -70,9 +71,9 @@ static inline vf vf_rotate(vf x, vf cs)
 typedef struct vmax {
     vf best;
 } vmax;
-static inline vmax vmax_start(vf v) { return (vmax){v}; }
-static inline vmax vmax_with(vmax m, vf v) { return (vmax){vmaxq_f32(m.best, v)}; }
-static inline vmax vmax_join(vmax a, vmax b) { return (vmax){vmaxq_f32(a.best, b.best)}; }
+static inline vmax vmax_start(vf v) { return (vmax){ v }; }
+static inline vmax vmax_with(vmax m, vf v) { return (vmax){ vmaxq_f32(m.best, v) }; }
+static inline vmax vmax_join(vmax a, vmax b) { return (vmax){ vmaxq_f32(a.best, b.best) }; }
 static inline float vmax_end(vmax m) { return vmaxvq_f32(m.best); }
 
 static inline vd vd_set1(double s) { return vdupq_n_f64(s); }

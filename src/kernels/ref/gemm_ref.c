@@ -1,8 +1,8 @@
 /* gemm_ref.c: the scalar matrix product, and the floor under every other one.
  *
- * Each c[i][j] is a sum of blocks of K_BLOCK products, each block in order of k with every product and sum rounded: a fixed order that
- * depends on nothing but k. Blocked just enough for the tests: a panel of B is copied so that the inner loop reads it in order whether
- * or not B is transposed, and ROWS x COLS sums live in registers.
+ * Each c[i][j] is a sum of blocks of K_BLOCK products, each block in order of k with every product and sum rounded: a
+ * fixed order that depends on nothing but k. Blocked just enough for the tests: a panel of B is copied so that the
+ * inner loop reads it in order whether or not B is transposed, and ROWS x COLS sums live in registers.
  */
 #include "kernels/ref/gemm_ref.h"
 
@@ -21,7 +21,7 @@ static void copy_panel(float panel[K_BLOCK][COLS], bool trans_b, const float *b,
 static void tile_full(float sums[ROWS][COLS], const float *a, size_t lda, float panel[K_BLOCK][COLS], size_t n_k)
 {
     const float *a0 = a, *a1 = a + lda, *a2 = a + 2 * lda, *a3 = a + 3 * lda;
-    float s0[COLS] = {0}, s1[COLS] = {0}, s2[COLS] = {0}, s3[COLS] = {0};
+    float s0[COLS] = { 0 }, s1[COLS] = { 0 }, s2[COLS] = { 0 }, s3[COLS] = { 0 };
     for (size_t kk = 0; kk < n_k; kk++) {
         const float *p = panel[kk];
         for (size_t jj = 0; jj < COLS; jj++) {
@@ -39,10 +39,11 @@ static void tile_full(float sums[ROWS][COLS], const float *a, size_t lda, float 
     }
 }
 
-static void tile_rows(float sums[ROWS][COLS], const float *a, size_t lda, float panel[K_BLOCK][COLS], size_t n_k, size_t n_rows)
+static void tile_rows(float sums[ROWS][COLS], const float *a, size_t lda, float panel[K_BLOCK][COLS], size_t n_k,
+                      size_t n_rows)
 {
     for (size_t ii = 0; ii < n_rows; ii++) {
-        float s[COLS] = {0};
+        float s[COLS] = { 0 };
         for (size_t kk = 0; kk < n_k; kk++) {
             for (size_t jj = 0; jj < COLS; jj++)
                 s[jj] += a[ii * lda + kk] * panel[kk][jj];
@@ -68,8 +69,8 @@ static void zero_rows(float *c, size_t ldc, size_t m, size_t n)
     }
 }
 
-void st_gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate,
-                 float *c, size_t ldc)
+void st_gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+                 bool accumulate, float *c, size_t ldc)
 {
     if (k == 0 && !accumulate)
         zero_rows(c, ldc, m, n);

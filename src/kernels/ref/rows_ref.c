@@ -1,7 +1,7 @@
 /* rows_ref.c: the floor of the table: every kernel in plain C, one element after the other.
  *
- * What rounds is done in double where that costs nothing to say, so that these are references of the faster kernels, not their equals bit
- * by bit. weighted_rows is the exception: its rounding is part of its contract.
+ * What rounds is done in double where that costs nothing to say, so that these are references of the faster kernels,
+ * not their equals bit by bit. weighted_rows is the exception: its rounding is part of its contract.
  */
 #include <math.h>
 
@@ -50,7 +50,8 @@ static void gelu_ref(float *x, size_t n)
     const double sqrt_half = 0.70710678118654752440;
     for (size_t i = 0; i < n; i++) {
         const double v = (double)x[i];
-        x[i] = isinf(v) ? (v > 0.0 ? x[i] : 0.0f) : (float)(0.5 * v * (1.0 + erf(v * sqrt_half))); /* -inf * 0 would be NaN */
+        x[i] = isinf(v) ? (v > 0.0 ? x[i] : 0.0f)
+                        : (float)(0.5 * v * (1.0 + erf(v * sqrt_half))); /* -inf * 0 would be NaN */
     }
 }
 

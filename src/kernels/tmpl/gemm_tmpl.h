@@ -1,10 +1,12 @@
-/* gemm_tmpl.h: the matrix product where no library does it, in the words of simd_<level>.h, which is included first and gives
+/* gemm_tmpl.h: the matrix product where no library does it, in the words of simd_<level>.h, which comes first and gives
  *   FN(op), VF_N, vf, vf_*
- *   GEMM_ROWS, GEMM_VECS   the tile: GEMM_ROWS rows of c by GEMM_VECS vectors of columns, all in registers with room for B's vectors and one of A
+ *   GEMM_ROWS, GEMM_VECS   the tile: GEMM_ROWS rows of c by GEMM_VECS vectors of columns, all in registers with room
+ *                          for B's vectors and one of A
  * Legal with simd_avx2.h, simd_avx512.h and simd_neon.h.
  *
- * A panel of B (a block of k, one tile wide) is copied to the stack, which also pads its last columns; A is read in place. Each c[i][j] is a sum
- * of blocks of products, each in order of k with fused multiply-adds, then the blocks in order: bits depend on k alone, not on m, n or the tile.
+ * A panel of B (a block of k, one tile wide) is copied to the stack, which also pads its last columns; A is read in
+ * place. Each c[i][j] is a sum of blocks of products, each in order of k with fused multiply-adds, then the blocks in
+ * order: bits depend on k alone, not on m, n or the tile.
  */
 #include <stdbool.h>
 
@@ -17,7 +19,8 @@
 enum { GEMM_COLS = GEMM_VECS * VF_N, GEMM_K = 256 };
 
 /* panel[kk][jj] = B[kk][jj] for kk < n_k, jj < n_cols; columns beyond are 0. */
-static void FN(gemm_copy)(float panel[GEMM_K][GEMM_COLS], bool trans_b, const float *b, size_t ldb, size_t n_k, size_t n_cols)
+static void FN(gemm_copy)(float panel[GEMM_K][GEMM_COLS], bool trans_b, const float *b, size_t ldb, size_t n_k,
+                          size_t n_cols)
 {
     for (size_t jj = 0; trans_b && jj < n_cols; jj++) {
         for (size_t kk = 0; kk < n_k; kk++)
@@ -34,8 +37,9 @@ static void FN(gemm_copy)(float panel[GEMM_K][GEMM_COLS], bool trans_b, const fl
 }
 
 /* n_rows rows of c, n_cols columns; n_rows is a constant wherever this is inlined. */
-static inline __attribute__((always_inline)) void FN(gemm_tile)(size_t n_rows, float *c, size_t ldc, size_t n_cols, const float *a, size_t lda,
-                                                                 float panel[GEMM_K][GEMM_COLS], size_t n_k, bool add)
+static inline __attribute__((always_inline)) void FN(gemm_tile)(size_t n_rows, float *c, size_t ldc, size_t n_cols,
+                                                                const float *a, size_t lda,
+                                                                float panel[GEMM_K][GEMM_COLS], size_t n_k, bool add)
 {
     vf acc[GEMM_ROWS][GEMM_VECS];
     GEMM_UNROLL
@@ -73,8 +77,8 @@ static inline __attribute__((always_inline)) void FN(gemm_tile)(size_t n_rows, f
 }
 
 /* All m rows of one panel's columns. */
-static void FN(gemm_panel)(size_t m, float *c, size_t ldc, size_t n_cols, const float *a, size_t lda, float panel[GEMM_K][GEMM_COLS],
-                           size_t n_k, bool add)
+static void FN(gemm_panel)(size_t m, float *c, size_t ldc, size_t n_cols, const float *a, size_t lda,
+                           float panel[GEMM_K][GEMM_COLS], size_t n_k, bool add)
 {
     size_t i = 0;
     for (; i + GEMM_ROWS <= m; i += GEMM_ROWS)
@@ -85,8 +89,8 @@ static void FN(gemm_panel)(size_t m, float *c, size_t ldc, size_t n_cols, const 
         FN(gemm_tile)(1, c + i * ldc, ldc, n_cols, a + i * lda, lda, panel, n_k, add);
 }
 
-static void FN(gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate,
-                     float *c, size_t ldc)
+static void FN(gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+                     bool accumulate, float *c, size_t ldc)
 {
     for (size_t i = 0; k == 0 && !accumulate && i < m; i++) {
         for (size_t j = 0; j < n; j++)
