@@ -3,7 +3,7 @@ _stencil() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options words=
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "segment info check version help --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "segment info check bench version help --help --version" -- "$cur")
         return
     fi
     case $command in
@@ -11,13 +11,16 @@ _stencil() {
             --overlay --threads --stretch --resize --max-pixels --hf-text-only --quiet --verbose --help" ;;
         info) options="--model --json --plan --threads --quiet --verbose --help" ;;
         check) options="--model --json --threads --quiet --verbose --help" ;;
-        help) words="segment info check version help" ;;
+        bench)
+            options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
+            [ "$COMP_CWORD" -eq 2 ] && words="masks picture" ;;
+        help) words="segment info check bench version help" ;;
     esac
     case $prev in
         --format | -f) words="json coco png table" ;;
         --stretch) words="auto never always" ;;
         --resize) words="gpu cpu" ;;
-        --phrase | --box | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels) return ;;
+        --phrase | --box | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs) return ;;
     esac
     if [ -n "$words" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

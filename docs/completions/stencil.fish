@@ -2,18 +2,26 @@
 complete -c stencil -n __fish_use_subcommand -f -a segment -d 'find every instance of a phrase in pictures'
 complete -c stencil -n __fish_use_subcommand -f -a info -d 'describe a model file'
 complete -c stencil -n __fish_use_subcommand -f -a check -d 'run a self-check of a model on this machine'
+complete -c stencil -n __fish_use_subcommand -f -a bench -d 'measure masks, or a picture and phrases'
 complete -c stencil -n __fish_use_subcommand -f -a version -d 'print the version and what this build reads'
 complete -c stencil -n __fish_use_subcommand -f -a help -d 'explain a command'
-complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment info check version help'
+complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment info check bench version help'
 
-set -l with_model '__fish_seen_subcommand_from segment info check'
+set -l with_model '__fish_seen_subcommand_from segment info check bench'
 complete -c stencil -n $with_model -s m -l model -r -d 'checkpoint or folder'
 complete -c stencil -n $with_model -s j -l threads -x -d threads
 complete -c stencil -n $with_model -s q -l quiet -d 'errors only'
 complete -c stencil -n $with_model -s v -l verbose -d 'say more'
 complete -c stencil -n $with_model -s h -l help -d 'explain the command'
-complete -c stencil -n '__fish_seen_subcommand_from info check' -l json -d machine-readable
+complete -c stencil -n '__fish_seen_subcommand_from info check bench' -l json -d machine-readable
 complete -c stencil -n '__fish_seen_subcommand_from info' -l plan -d 'the memory plan only'
+
+set -l bench '__fish_seen_subcommand_from bench'
+complete -c stencil -n $bench -a 'masks picture'
+complete -c stencil -n $bench -l runs -x -d 'samples of each figure'
+complete -c stencil -n $bench -l instances -x -d 'masks: how many'
+complete -c stencil -n $bench -l size -x -d 'masks: width and height of the picture'
+complete -c stencil -n $bench -l noise -d 'masks: the worst case'
 
 set -l segment '__fish_seen_subcommand_from segment'
 complete -c stencil -n $segment -l picture -r -d 'a picture, whatever its name'

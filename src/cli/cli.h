@@ -36,6 +36,8 @@ int st_cmd_info(int argc, char **argv);
 void st_cmd_info_help(FILE *to);
 int st_cmd_check(int argc, char **argv);
 void st_cmd_check_help(FILE *to);
+int st_cmd_bench(int argc, char **argv);
+void st_cmd_bench_help(FILE *to);
 int st_cmd_version(int argc, char **argv);
 void st_cmd_version_help(FILE *to);
 int st_cmd_help(int argc, char **argv);

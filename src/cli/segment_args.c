@@ -141,7 +141,7 @@ static int read_mask_threshold(st_segment_args *a, const char *text)
 static const char *const picture_suffixes[] = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".heic", ".heif", ".hif", ".avif", ".bmp",
                                                ".gif", ".jp2", ".jxl", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".psd", ".ppm", ".pgm", ".svg", ".exr"};
 
-static bool looks_like_picture(const char *word)
+bool st_looks_like_picture(const char *word)
 {
     const char *dot = strrchr(word, '.');
     if (strchr(word, '/')) return true;
@@ -156,7 +156,7 @@ static int read_word(st_segment_args *a, const char *word)
     if (st_is_folder(word))
         return st_usage_error("segment", "\"%s\" is a folder: name its pictures, or say --phrase \"%s\" if you look for that", word, word);
     if (st_exists(word)) a->pictures[a->n_pictures++] = word;
-    else if (looks_like_picture(word))
+    else if (st_looks_like_picture(word))
         return st_usage_error("segment", "\"%s\": no such file; say --phrase \"%s\" if it is something to look for", word, word);
     else a->phrases[a->n_phrases++] = word;
     return ST_EXIT_OK;

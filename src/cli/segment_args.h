@@ -29,4 +29,7 @@ typedef struct st_segment_args {
 int st_segment_args_read(st_segment_args *a, int argc, char **argv);
 void st_segment_args_free(st_segment_args *a);
 
+/* Whether a word is meant to name a picture: it has a picture's suffix or a '/'. */
+bool st_looks_like_picture(const char *word);
+
 #endif

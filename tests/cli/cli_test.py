@@ -24,7 +24,7 @@ MODEL = os.path.join(TREE, 'models', 'demo')
 PICTURE = os.path.join(MODEL, 'check.png')
 PICTURES = os.path.join(TREE, 'tests', 'data', 'pictures')
 LOW = ('--threshold', '0.2')
-COMMANDS = ('segment', 'info', 'check', 'version', 'help')
+COMMANDS = ('segment', 'info', 'check', 'bench', 'version', 'help')
 TIMEOUT_S = 240  # a sanitizer build on a busy machine
 
 
@@ -599,6 +599,96 @@ class Models(Case):
         self.assertNotEqual(done.stdout, run('check').stdout)
 
 
+class Bench(Case):
+    """The shape of the receipts, and that they are about real work. What was measured is nobody's business here."""
+
+    def receipt(self, *arguments, **more):
+        return json.loads(self.ok(run('bench', *arguments, '--json', **more)))
+
+    def samples(self, s, n):
+        self.assertEqual(list(s), ['median', 'best', 'samples'])
+        self.assertEqual(len(s['samples']), n)
+        ordered = sorted(s['samples'])
+        self.assertEqual(s['best'], ordered[0])
+        self.assertAlmostEqual(s['median'], (ordered[(n - 1) // 2] + ordered[n // 2]) / 2)
+        self.assertGreater(ordered[0], 0)
+
+    def test_masks(self):
+        asked = ('masks', '--instances', '3', '--size', '400', '--runs', '4')
+        doc = self.receipt(*asked)
+        self.assertEqual(list(doc), ['bench', 'stencil', 'cpu', 'threads', 'kind', 'instances', 'logits', 'size', 'warm_up', 'runs', 'seconds',
+                                     'cpu_seconds_per_mask', 'peak_growth_bytes', 'output'])
+        self.assertEqual([doc[k] for k in ('bench', 'threads', 'kind', 'instances', 'logits', 'size', 'warm_up', 'runs')],
+                         ['masks', 2, 'blobs', 3, [288, 288], 400, 1, 4])
+        self.samples(doc['seconds'], 4)
+        self.assertGreater(doc['cpu_seconds_per_mask'], 0)
+        self.assertEqual(list(doc['output']), ['hash', 'runs', 'area'])
+        self.assertRegex(doc['output']['hash'], '^fnv1a64:[0-9a-f]{16}$')
+        self.assertTrue(3 * 1000 < doc['output']['area'] < 3 * 400 * 400 // 2, doc['output'])
+        self.assertEqual(self.receipt(*asked, '-j', '3')['output'], doc['output'])
+        noise = self.receipt(*asked, '--noise')
+        self.assertEqual(noise['kind'], 'noise')
+        self.assertGreater(noise['output']['runs'], 10 * doc['output']['runs'])
+        self.assertIn(doc['output']['hash'], self.ok(run('bench', *asked)))
+
+    def test_picture(self):
+        doc = self.receipt('picture', PICTURE, 'animal', '--runs', '2', '-j', '2')
+        self.assertEqual(list(doc), ['bench', 'stencil', 'cpu', 'level', 'gemm', 'threads', 'model', 'picture', 'phrase', 'warm_up', 'runs', 'start', 'first',
+                                     'encode', 'same_phrase', 'further_phrase', 'output', 'memory'])
+        info = json.loads(self.ok(run('info', '--json', '-j', '2')))
+        self.assertEqual(doc['model'], {k: info[k] for k in ('id', 'version', 'precision', 'dtypes', 'container', 'input_size')})
+        self.assertEqual([doc[k] for k in ('bench', 'level', 'gemm', 'threads', 'phrase', 'warm_up', 'runs')],
+                         ['picture', info['cpu_level'], info['gemm'], 2, 'animal', 1, 2])
+        self.assertEqual(doc['picture'], {'file': PICTURE, 'width': 224, 'height': 224})
+        for figure in ('encode', 'same_phrase', 'further_phrase'):
+            self.samples(doc[figure], 2)
+        self.assertEqual(list(doc['start']), ['open_seconds', 'accepted_seconds'])
+        self.assertEqual(list(doc['first']), ['encode_seconds', 'phrase_seconds', 'peak_resident_bytes'])
+        self.assertEqual(doc['memory']['plan_peak_bytes'], info['plan']['peak_bytes'])
+        self.assertGreaterEqual(doc['memory']['peak_resident_bytes'], doc['first']['peak_resident_bytes'])
+        self.assertGreater(doc['first']['peak_resident_bytes'], 1 << 20)
+        self.assertEqual(doc['output']['instances'], 20)
+
+    def test_picture_output_is_of_what_was_asked(self):
+        one = self.receipt('picture', PICTURE, 'animal', '--runs', '1', '-j', '1')['output']
+        self.assertEqual(self.receipt('picture', PICTURE, 'animal', '--runs', '1', '-j', '2')['output'], one)
+        other = self.receipt('picture', PICTURE, 'fruit', '--runs', '1')['output']
+        self.assertNotEqual(other['hash'], one['hash'])
+        self.assertEqual(other['further_hash'], one['further_hash'])
+        twice = self.receipt('picture', PICTURE, 'animal', '--runs', '2')['output']
+        self.assertEqual(twice['hash'], one['hash'])
+        self.assertNotEqual(twice['further_hash'], one['further_hash'])
+
+    def test_drawn_picture(self):
+        doc = self.receipt('picture', '--runs', '1')
+        self.assertEqual(doc['picture'], {'file': None, 'width': 1008, 'height': 1008})
+        text = self.ok(run('bench', 'picture', '--runs', '1'))
+        for part in ('model ', 'runs on ', 'picture          drawn, 1008 x 1008', 'accepted', 'further phrase', 'planned', doc['output']['hash']):
+            self.assertIn(part, text)
+
+    def test_refused(self):
+        for arguments, says in (
+                ((), 'expected masks or picture'),
+                (('zebra',), 'expected masks or picture, got "zebra"'),
+                (('masks', 'word'), 'masks takes no words, got "word"'),
+                (('masks', '-m', MODEL), '--model belongs to picture'),
+                (('picture', '--noise'), '--noise belongs to masks'),
+                (('picture', '--size', '10'), '--size belongs to masks'),
+                (('picture', PICTURE, PICTURE), 'measures one picture'),
+                (('picture', 'cat', 'dog'), 'asks for one phrase'),
+                (('picture', 'none.png'), '"none.png": no such file'),
+                (('masks', '--runs', '0'), '--runs: expected a whole number from 1 to 1000, got "0"'),
+                (('masks', '--size', '65536'), '--size: expected a whole number from 1 to 65535'),
+                (('masks', '--instances', 'x'), '--instances: expected'),
+                (('masks', '-j', '65'), 'at most 64 threads'),
+                (('masks', '--jsn'), 'did you mean --json?')):
+            self.refused('bench', *arguments, says=says)
+        self.refused('bench', 'picture', '-m', self.path('none.pt'), says='none.pt', code=3)
+        with open(self.path('broken.png'), 'w') as f:
+            f.write('broken')
+        self.refused('bench', 'picture', self.path('broken.png'), says='broken.png', code=1)
+
+
 class Terminal(Case):
     def in_terminal(self, *arguments, stderr_too=True):
         """Output of the program on a pseudo-terminal."""
@@ -703,7 +793,7 @@ class Manual(Case):
         return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', self.ok(run('help', command)))
 
     def test_every_option_is_there(self):
-        for command in ('segment', 'info', 'check'):
+        for command in ('segment', 'info', 'check', 'bench'):
             found = self.options(command)
             self.assertGreater(len(found), 4)
             for name, text in self.texts():
@@ -715,7 +805,7 @@ class Manual(Case):
                         self.assertRegex(plain, r'--%s\b' % option, (name, command))
 
     def test_no_option_that_is_not(self):
-        every = {option for command in ('segment', 'info', 'check') for _, option in self.options(command)} | {'version'}
+        every = {option for command in ('segment', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
         for name, text in self.texts():
             plain = text.replace('\\-', '-')
             for option in re.findall(r'(?<![\w-])--([a-z][a-z-]+)', plain):

@@ -1,0 +1,50 @@
+/* bench.h: what the two halves of `stencil bench` share: options, samples, and what a receipt says about the machine. */
+#ifndef ST_CLI_BENCH_H
+#define ST_CLI_BENCH_H
+
+#include "cli/cli.h"
+
+#include <jansson.h>
+
+enum { ST_BENCH_MAX_RUNS = 1000 };
+
+typedef struct st_bench_args {
+    uint32_t instances, size; /* masks */
+    bool noise;
+    const char *model, *picture, *phrase; /* picture */
+    uint32_t n_threads;       /* 0 = not given */
+    uint32_t runs;            /* 0 = not given */
+    bool json;
+    int verbosity;
+} st_bench_args;
+
+/* Seconds of one thing that was measured over and over. */
+typedef struct st_samples {
+    size_t n;
+    double seconds[ST_BENCH_MAX_RUNS];
+} st_samples;
+
+double st_bench_now(void);
+void st_samples_add(st_samples *s, double seconds);
+double st_samples_median(const st_samples *s); /* of an even number: the mean of the middle two */
+double st_samples_least(const st_samples *s);
+double st_samples_most(const st_samples *s);
+json_t *st_samples_json(const st_samples *s);  /* median, best, and every sample in the order of measuring */
+
+/* FNV-1a, 64 bits: tells equal results from others, and no more than that. The first call starts with ST_HASH_START. */
+#define ST_HASH_START UINT64_C(14695981039346656037)
+uint64_t st_bench_hash(uint64_t hash, const void *bytes, size_t n);
+void st_bench_hash_text(char out[32], uint64_t hash);
+
+void st_bench_cpu_name(char out[128]);
+uint64_t st_bench_peak_bytes(void);     /* the highest resident size so far; 0 where /proc does not say */
+double st_bench_seconds_of_life(void);  /* since this process began, to the kernel's tick of usually 10 ms; negative where /proc does not say */
+
+/* Prints the receipt, which it steals; NULL means that memory ran out. Returns the exit code. */
+int st_bench_print(json_t *receipt, st_console *console);
+
+/* Both return an exit code. */
+int st_bench_masks(const st_bench_args *args);
+int st_bench_picture(const st_bench_args *args);
+
+#endif
