@@ -66,13 +66,15 @@ static void fuzz_pickle(const unsigned char *bytes, size_t n)
         const st_pickle_tensor *t = &pickle.tensors[i];
         CHECK(t->storage < pickle.n_storages && t->rank <= ST_MAX_RANK);
         CHECK((const unsigned char *)t->name >= bytes && t->n_name <= n - (size_t)((const unsigned char *)t->name - bytes));
-        unsigned __int128 product = 1, last = t->offset;
-        for (uint32_t d = 0; d < t->rank; d++) {
-            product *= t->shape[d];
-            if (t->shape[d]) last += (unsigned __int128)(t->shape[d] - 1) * t->stride[d];
-        }
         const uint64_t n_elements = pickle.storages[t->storage].n_elements;
-        CHECK(product <= n_elements && (product == 0 ? t->offset <= n_elements : last < n_elements));
+        uint64_t product = 1, last = t->offset, span;
+        bool empty = false;
+        for (uint32_t d = 0; d < t->rank; d++) empty = empty || t->shape[d] == 0;
+        for (uint32_t d = 0; d < t->rank && !empty; d++) {
+            CHECK(!__builtin_mul_overflow(product, t->shape[d], &product));
+            CHECK(!__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &span) && !__builtin_add_overflow(last, span, &last));
+        }
+        CHECK(empty ? t->offset <= n_elements : product <= n_elements && last < n_elements);
     }
     st_pickle_free(&pickle);
 }

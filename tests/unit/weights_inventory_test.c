@@ -280,14 +280,14 @@ static const char *bare_detector(char out[512], const char *name)
 
 static const char *predictor_prefix(char out[512], const char *name)
 {
-    return replace_prefix(out, replace_prefix(out, name, "detector.", ""), "tracker.", "inst_interactive_predictor.model.");
+    const char *renamed = replace_prefix(out, name, "detector.", "");
+    return renamed == name ? replace_prefix(out, name, "tracker.", "inst_interactive_predictor.model.") : renamed;
 }
 
 static const char *old_sam31(char out[512], const char *name)
 {
-    char first[512];
-    snprintf(first, sizeof first, "%s", replace_prefix(out, name, "detector.", "sam3_model."));
-    return replace_prefix(out, first, "tracker.model.", "sam2_predictor.") == first ? strcpy(out, first) : out;
+    const char *renamed = replace_prefix(out, name, "detector.", "sam3_model.");
+    return renamed == name ? replace_prefix(out, name, "tracker.model.", "sam2_predictor.") : renamed;
 }
 
 static const char *without_rotary(char out[512], const char *name)

@@ -250,7 +250,7 @@ static inline void tiny_puts(tiny_bytes *b, const char *text)
 static inline void tiny_put_number(tiny_bytes *b, uint64_t value, unsigned n_bytes)
 {
     for (unsigned i = 0; i < n_bytes; i++) {
-        const unsigned char byte = i < 8 ? (unsigned char)(value >> 8 * i) : 0;
+        const unsigned char byte = (unsigned char)(i < 8 ? value >> 8 * i : 0);
         tiny_put(b, &byte, 1);
     }
 }
