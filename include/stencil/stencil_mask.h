@@ -64,6 +64,17 @@ ST_API double st_rle_iou(const st_rle *a, const st_rle *b);
 typedef enum st_rle_op { ST_RLE_UNION = 0, ST_RLE_INTERSECT = 1, ST_RLE_SUBTRACT = 2 } st_rle_op;
 ST_API ST_MUSTCHECK st_status st_rle_combine(st_rle *out, const st_rle *a, const st_rle *b, st_rle_op op, st_error *err);
 
+/* Small parts: islands of fewer than min_area pixels are dropped (the largest stays, should all be small), holes of
+ * fewer are filled, the outside being one hole or several. Parts are 8-connected; which of several largest islands of
+ * one area stays is the first in column-major order. *changed (may be NULL) says whether `out` differs from `mask`.
+ * Runs that do not add up are ST_ERR_FORMAT. */
+typedef enum st_small { ST_SMALL_ISLANDS = 0, ST_SMALL_HOLES = 1 } st_small;
+ST_API ST_MUSTCHECK st_status st_rle_remove_small(st_rle *out, int *changed, const st_rle *mask, st_small what,
+                                                  uint64_t min_area, st_error *err);
+/* The mask of a part of a picture as a mask of the whole, width x height; the part's corner lies at x, y. */
+ST_API ST_MUSTCHECK st_status st_rle_place(st_rle *out, const st_rle *mask, uint32_t x, uint32_t y, uint32_t width,
+                                           uint32_t height, st_error *err);
+
 /* One closed outline. Points are pixel CORNERS (0..width, 0..height), x and y alternating, without repeating the
  * first; outer outlines run clockwise on screen, holes counter-clockwise, so that a non-zero or even-odd fill of all
  * of them gives back the mask exactly. `parent` is the index of the outer outline that a hole lies in, -1 for an
