@@ -1,5 +1,5 @@
-/* catalog.c: the sorted list of tensors. Sorted, not hashed: look-ups cost eleven comparisons at published sizes and no hostile set of names makes them
- * slower, and unused tensors come out in a fixed order. */
+/* catalog.c: the sorted list of tensors. Sorted, not hashed: look-ups cost eleven comparisons at published sizes
+ * and no hostile set of names makes them slower, and unused tensors come out in a fixed order. */
 #include "weights/catalog.h"
 
 #include <stdio.h>
@@ -69,7 +69,8 @@ st_status st_catalog_add_blob(st_catalog *cat, const st_blob *blob, uint32_t *in
 void st_catalog_expect_random(const st_catalog *cat, bool random)
 {
     for (size_t i = 0; i < cat->n_maps; i++)
-        if (cat->maps[i].data) (void)madvise((void *)(uintptr_t)cat->maps[i].data, cat->maps[i].n, random ? MADV_RANDOM : MADV_NORMAL);
+        if (cat->maps[i].data)
+            (void)madvise((void *)(uintptr_t)cat->maps[i].data, cat->maps[i].n, random ? MADV_RANDOM : MADV_NORMAL);
 }
 
 bool st_shape_product(uint64_t *out, const uint64_t *shape, uint32_t rank)
@@ -86,7 +87,8 @@ const char *st_shape_text(char text[ST_SHAPE_TEXT], const uint64_t *shape, uint3
     size_t used = 0;
     text[used++] = '[';
     for (uint32_t i = 0; i < rank && used < ST_SHAPE_TEXT - 26; i++)
-        used += (size_t)snprintf(text + used, ST_SHAPE_TEXT - used, i ? ", %llu" : "%llu", (unsigned long long)shape[i]);
+        used +=
+            (size_t)snprintf(text + used, ST_SHAPE_TEXT - used, i ? ", %llu" : "%llu", (unsigned long long)shape[i]);
     snprintf(text + used, ST_SHAPE_TEXT - used, "]");
     return text;
 }
@@ -95,14 +97,17 @@ static st_status check_name(const char *name, size_t n_name, st_error *err)
 {
     if (n_name == 0) return st_fail(err, ST_ERR_FORMAT, "a tensor has an empty name");
     if (n_name > ST_MAX_TENSOR_NAME)
-        return st_fail(err, ST_ERR_LIMIT, "a tensor's name has %zu bytes, expected at most %d: \"%.64s...\"", n_name, ST_MAX_TENSOR_NAME, name);
+        return st_fail(err, ST_ERR_LIMIT, "a tensor's name has %zu bytes, expected at most %d: \"%.64s...\"", n_name,
+                       ST_MAX_TENSOR_NAME, name);
     for (size_t i = 0; i < n_name; i++)
         if ((unsigned char)name[i] < 0x20 || name[i] == 0x7F)
-            return st_fail(err, ST_ERR_FORMAT, "a tensor's name holds the control character 0x%02x", (unsigned char)name[i]);
+            return st_fail(err, ST_ERR_FORMAT, "a tensor's name holds the control character 0x%02x",
+                           (unsigned char)name[i]);
     return ST_OK;
 }
 
-/* Fills in row-major strides, or finds out whether the given ones equal them wherever it matters (along a side of length 1 they do not). */
+/* Fills in row-major strides, or finds out whether the given ones equal them wherever it matters (along a side of
+ * length 1 they do not). */
 static void settle_strides(st_entry *e)
 {
     uint64_t step = 1;
@@ -130,8 +135,10 @@ st_status st_catalog_add(st_catalog *cat, const st_entry *entry, const char *nam
     st_entry *e = &cat->entries[cat->n];
     *e = *entry;
     uint64_t n_bytes;
-    if (!st_shape_product(&e->n_elements, e->shape, e->rank) || __builtin_mul_overflow(e->n_elements, st_dtype_size(e->dtype), &n_bytes))
-        return st_fail(err, ST_ERR_FORMAT, "tensor \"%.*s\": its shape's product does not fit into 64 bits", (int)n_name, name);
+    if (!st_shape_product(&e->n_elements, e->shape, e->rank) ||
+        __builtin_mul_overflow(e->n_elements, st_dtype_size(e->dtype), &n_bytes))
+        return st_fail(err, ST_ERR_FORMAT, "tensor \"%.*s\": its shape's product does not fit into 64 bits",
+                       (int)n_name, name);
     e->name = st_strndup(name, n_name);
     if (!e->name) return no_memory(err);
     settle_strides(e);
@@ -153,7 +160,8 @@ st_status st_catalog_finish(st_catalog *cat, st_error *err)
         if (strcmp(a->name, b->name) != 0) continue;
         const uint32_t map_a = cat->blobs[a->blob].map, map_b = cat->blobs[b->blob].map;
         if (map_a == map_b) return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" is there twice", a->name);
-        return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" is in two shards, %s and %s", a->name, cat->map_names[map_a], cat->map_names[map_b]);
+        return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" is in two shards, %s and %s", a->name, cat->map_names[map_a],
+                       cat->map_names[map_b]);
     }
     return ST_OK;
 }
@@ -229,7 +237,8 @@ st_status st_blob_expand(st_blob *blob, const char *what, st_error *err)
     z.next_out = heap;
     int code = Z_OK;
     while (code == Z_OK) {
-        const uInt in = in_left > 1u << 30 ? 1u << 30 : (uInt)in_left, room = out_left > 1u << 30 ? 1u << 30 : (uInt)out_left;
+        const uInt in = in_left > 1u << 30 ? 1u << 30 : (uInt)in_left,
+                   room = out_left > 1u << 30 ? 1u << 30 : (uInt)out_left;
         z.avail_in = in;
         z.avail_out = room;
         code = inflate(&z, Z_NO_FLUSH);
@@ -243,7 +252,8 @@ st_status st_blob_expand(st_blob *blob, const char *what, st_error *err)
         crc = crc32(crc, heap + done, blob->n - done > 1u << 30 ? 1u << 30 : (uInt)(blob->n - done));
     if (code != Z_STREAM_END || in_left || out_left || crc != blob->crc) {
         st_free(heap);
-        return st_fail(err, ST_ERR_FORMAT, "\"%s\": its deflated bytes do not expand to the %zu bytes and checksum they should have", what,
+        return st_fail(err, ST_ERR_FORMAT,
+                       "\"%s\": its deflated bytes do not expand to the %zu bytes and checksum they should have", what,
                        blob->n);
     }
     blob->heap = heap;

@@ -1,5 +1,6 @@
-/* checkpoint.c: recognises containers by their first bytes. What a person may point at by mistake (a Git LFS pointer, a GGUF file, a picture of an error page)
- * is named rather than called broken. Symbolic links are followed: a Hugging Face snapshot is a folder of links into a blob store. */
+/* checkpoint.c: recognises containers by their first bytes. What a person may point at by mistake (a Git LFS
+ * pointer, a GGUF file, a picture of an error page) is named rather than called broken. Symbolic links are
+ * followed: a Hugging Face snapshot is a folder of links into a blob store. */
 #include "weights/checkpoint.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@
 #define MAX_PATH 65536
 #define MAX_INDEX_BYTES (64u << 20)
 
-/* dir + "/" + name, or the first n_dir bytes of dir + name where dir already ends the way it should. NULL when out of memory. */
+/* dir + "/" + name, or the first n_dir bytes of dir + name where dir already ends the way it should. NULL when out
+ * of memory. */
 static char *join(const char *dir, size_t n_dir, const char *separator, const char *name)
 {
     st_buf b;
@@ -46,7 +48,8 @@ static bool starts_with(const st_map *map, const char *magic, size_t n)
 /* What an unreadable file seems to be. */
 static const char *guess_format(const st_map *map)
 {
-    if (starts_with(map, "version https://git-lfs", 23)) return "a Git LFS pointer: the weights themselves were not downloaded";
+    if (starts_with(map, "version https://git-lfs", 23))
+        return "a Git LFS pointer: the weights themselves were not downloaded";
     if (starts_with(map, "GGUF", 4)) return "a GGUF file";
     if (starts_with(map, "\x89HDF\r\n", 6)) return "an HDF5 file";
     if (starts_with(map, "<!DOCTYPE", 9) || starts_with(map, "<html", 5)) return "a web page";
@@ -89,9 +92,10 @@ static st_status read_file(st_catalog *cat, const char *path, bool shard, st_err
 
 static st_status check_shard_name(const char *index_path, const char *tensor, const char *name, st_error *err)
 {
-    if (name && *name && !strchr(name, '/') && !strchr(name, '\\') && strcmp(name, ".") != 0 && !strstr(name, "..")) return ST_OK;
-    return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" names the file \"%s\": expected a file name without folders", index_path, tensor,
-                   name ? name : "(not a string)");
+    if (name && *name && !strchr(name, '/') && !strchr(name, '\\') && strcmp(name, ".") != 0 && !strstr(name, ".."))
+        return ST_OK;
+    return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" names the file \"%s\": expected a file name without folders",
+                   index_path, tensor, name ? name : "(not a string)");
 }
 
 static bool find_shard(const st_catalog *cat, const char *name, uint32_t *map)
@@ -110,13 +114,15 @@ static st_status read_shards(st_catalog *cat, const char *index_path, json_t *we
     const size_t n_folder = folder_length(index_path);
     const char *tensor;
     json_t *value;
-    json_object_foreach(weight_map, tensor, value) {
+    json_object_foreach(weight_map, tensor, value)
+    {
         const char *name = json_string_value(value);
         uint32_t map;
         st_status status = check_shard_name(index_path, tensor, name, err);
         if (status != ST_OK) return status;
         if (find_shard(cat, name, &map)) continue;
-        if (cat->n_maps >= ST_MAX_SHARDS) return st_fail(err, ST_ERR_LIMIT, "%s: more than %d shards", index_path, ST_MAX_SHARDS);
+        if (cat->n_maps >= ST_MAX_SHARDS)
+            return st_fail(err, ST_ERR_LIMIT, "%s: more than %d shards", index_path, ST_MAX_SHARDS);
         char *path = join(index_path, n_folder, "", name);
         status = path ? read_file(cat, path, true, err) : no_memory(index_path, err);
         st_free(path);
@@ -130,18 +136,22 @@ static st_status check_shards(const st_catalog *cat, const char *index_path, jso
 {
     const char *tensor;
     json_t *value;
-    json_object_foreach(weight_map, tensor, value) {
+    json_object_foreach(weight_map, tensor, value)
+    {
         const char *name = json_string_value(value);
         const st_entry *e = st_catalog_find(cat, tensor);
-        if (!e) return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in no shard, expected in %s", index_path, tensor, name);
+        if (!e)
+            return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in no shard, expected in %s", index_path, tensor,
+                           name);
         const char *home = cat->map_names[cat->blobs[e->blob].map];
         if (strcmp(home, name) != 0)
-            return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in %s, expected in %s", index_path, tensor, home, name);
+            return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in %s, expected in %s", index_path, tensor, home,
+                           name);
     }
     for (size_t i = 0; i < cat->n; i++)
         if (!json_object_get(weight_map, cat->entries[i].name))
-            return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in %s but not in the index", index_path, cat->entries[i].name,
-                           cat->map_names[cat->blobs[cat->entries[i].blob].map]);
+            return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is in %s but not in the index", index_path,
+                           cat->entries[i].name, cat->map_names[cat->blobs[cat->entries[i].blob].map]);
     return ST_OK;
 }
 
@@ -181,7 +191,8 @@ static bool is_json_text(const char *path)
 }
 
 /* Sets *out to the path when such a file exists. */
-static st_status find_beside(char **out, const char *path, size_t n, const char *separator, const char *name, st_error *err)
+static st_status find_beside(char **out, const char *path, size_t n, const char *separator, const char *name,
+                             st_error *err)
 {
     char *candidate = join(path, n, separator, name);
     if (!candidate) return no_memory(path, err);
@@ -202,7 +213,8 @@ static st_status find_descriptions(st_checkpoint *c, const char *path, st_error 
     st_status status = ST_OK;
     const bool index = dot && strcmp(dot, ".json") == 0;
     if (!index && dot && dot != file) status = find_beside(&c->side, path, (size_t)(dot - path), "", ".json", err);
-    if (status == ST_OK && strncmp(file, "model", 5) == 0) status = find_beside(&c->config, path, n_folder, "", "config.json", err);
+    if (status == ST_OK && strncmp(file, "model", 5) == 0)
+        status = find_beside(&c->config, path, n_folder, "", "config.json", err);
     return status;
 }
 
@@ -224,14 +236,19 @@ static st_status open_file(st_checkpoint *c, const char *path, st_error *err)
 
 static st_status open_folder(st_checkpoint *c, const char *path, st_error *err)
 {
-    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json", "sam3.pt", "sam3.1_multiplex.pt" };
+    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json", "sam3.pt",
+                                         "sam3.1_multiplex.pt" };
     const size_t n = strlen(path);
     const char *separator = n && path[n - 1] == '/' ? "" : "/";
     char *file = NULL;
     st_status status = ST_OK;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !file && status == ST_OK; i++) status = find_beside(&file, path, n, separator, names[i], err);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !file && status == ST_OK; i++)
+        status = find_beside(&file, path, n, separator, names[i], err);
     if (status == ST_OK && !file)
-        status = st_fail(err, ST_ERR_IO, "%s: the folder holds no model.safetensors, model.safetensors.index.json, sam3.pt or sam3.1_multiplex.pt", path);
+        status = st_fail(
+            err, ST_ERR_IO,
+            "%s: the folder holds no model.safetensors, model.safetensors.index.json, sam3.pt or sam3.1_multiplex.pt",
+            path);
     if (status == ST_OK) status = open_file(c, file, err);
     st_free(file);
     return status;

@@ -1,4 +1,5 @@
-/* checkpoint.h: from a path to a catalogue: which container it is, which files belong to it, and which JSON describes its sizes. */
+/* checkpoint.h: from a path to a catalogue: which container it is, which files belong to it, and which JSON
+ * describes its sizes. */
 #ifndef ST_WEIGHTS_CHECKPOINT_H
 #define ST_WEIGHTS_CHECKPOINT_H
 

@@ -1,6 +1,7 @@
-/* dims_config.c: lays a config.json (Hugging Face's Sam3Config or Sam3VideoConfig, or a NAME.json with the same keys) over sizes that are there already. Absent
- * keys change nothing; a key of the wrong kind is refused by its full name. Switches that would change the arithmetic (another activation, layer
- * scale) are refused rather than ignored.
+/* dims_config.c: lays a config.json (Hugging Face's Sam3Config or Sam3VideoConfig, or a NAME.json with the same
+ * keys) over sizes that are there already. Absent keys change nothing; a key of the wrong kind is refused by its
+ * full name. Switches that would change the arithmetic (another activation, layer scale) are refused rather than
+ * ignored.
  */
 #include "weights/manifest.h"
 
@@ -45,7 +46,8 @@ static void wrong(config *c, section s, const char *key, const char *expected)
 
 static bool as_count(uint32_t *out, const json_t *value)
 {
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > MAX_NUMBER) return false;
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > MAX_NUMBER)
+        return false;
     *out = (uint32_t)json_integer_value(value);
     return true;
 }
@@ -62,7 +64,8 @@ static void square(config *c, section s, const char *key, uint32_t *out)
     const json_t *value = get(c, s, key);
     uint32_t height, width;
     if (!value || as_count(out, value)) return;
-    if (json_array_size(value) == 2 && as_count(&height, json_array_get(value, 0)) && as_count(&width, json_array_get(value, 1)) && height == width)
+    if (json_array_size(value) == 2 && as_count(&height, json_array_get(value, 0)) &&
+        as_count(&width, json_array_get(value, 1)) && height == width)
         *out = height;
     else wrong(c, s, key, "a whole number or two equal ones (only square pictures and patches are supported)");
 }
@@ -113,7 +116,8 @@ static void read_trunk(config *c, section s, st_dims *d)
     real(c, sub(c, s.object, "rope_parameters"), "rope_theta", &d->rope_theta);
     must_be(c, s, "hidden_act", "gelu");
     if (pretrained && d->patch) d->pos_side = pretrained / d->patch;
-    if (get(c, s, "layer_scale_init_value")) wrong(c, s, "layer_scale_init_value", "null (layer scale is not supported)");
+    if (get(c, s, "layer_scale_init_value"))
+        wrong(c, s, "layer_scale_init_value", "null (layer scale is not supported)");
 }
 
 static void read_text(config *c, section s, st_dims *d, bool complete)
@@ -124,7 +128,8 @@ static void read_text(config *c, section s, st_dims *d, bool complete)
         d->text_depth = 12;
         d->text_heads = 8;
         d->context = 77;
-        if (!get(c, s, "hidden_act") && c->status == ST_OK) wrong(c, s, "hidden_act", "\"gelu\" (without the key, CLIP's quick_gelu is meant)");
+        if (!get(c, s, "hidden_act") && c->status == ST_OK)
+            wrong(c, s, "hidden_act", "\"gelu\" (without the key, CLIP's quick_gelu is meant)");
     }
     count(c, s, "hidden_size", &d->text_width);
     count(c, s, "num_attention_heads", &d->text_heads);
@@ -139,8 +144,9 @@ static void read_text(config *c, section s, st_dims *d, bool complete)
 /* `complete`: the file describes the whole model, so what follows from other keys is set too. */
 static void read_detector(config *c, const json_t *root, st_dims *d, bool complete)
 {
-    const section vision = sub(c, root, "vision_config"), geometry = sub(c, root, "geometry_encoder_config"), fusion = sub(c, root, "detr_encoder_config"),
-                  decoder = sub(c, root, "detr_decoder_config"), mask = sub(c, root, "mask_decoder_config");
+    const section vision = sub(c, root, "vision_config"), geometry = sub(c, root, "geometry_encoder_config"),
+                  fusion = sub(c, root, "detr_encoder_config"), decoder = sub(c, root, "detr_decoder_config"),
+                  mask = sub(c, root, "mask_decoder_config");
     read_trunk(c, sub(c, vision.object, "backbone_config"), d);
     count(c, vision, "fpn_hidden_size", &d->width);
     must_be(c, vision, "hidden_act", "gelu");

@@ -1,5 +1,5 @@
-/* dtype.c: conversions to fp32 in blocks of fixed length, written with integer operations only, so that the compiler vectorises them at -O2 and
- * gigabytes of weights pass at memory speed. */
+/* dtype.c: conversions to fp32 in blocks of fixed length, written with integer operations only, so that the
+ * compiler vectorises them at -O2 and gigabytes of weights pass at memory speed. */
 #include "weights/dtype.h"
 
 #include <stdint.h>
@@ -15,9 +15,10 @@ static const struct {
     const char *name;
     size_t size;
 } types[ST_N_DTYPES] = {
-    [ST_DTYPE_F32] = { "F32", 4 },   [ST_DTYPE_F16] = { "F16", 2 }, [ST_DTYPE_BF16] = { "BF16", 2 }, [ST_DTYPE_F64] = { "F64", 8 },
-    [ST_DTYPE_I64] = { "I64", 8 },   [ST_DTYPE_I32] = { "I32", 4 }, [ST_DTYPE_I16] = { "I16", 2 },   [ST_DTYPE_I8] = { "I8", 1 },
-    [ST_DTYPE_U64] = { "U64", 8 },   [ST_DTYPE_U32] = { "U32", 4 }, [ST_DTYPE_U16] = { "U16", 2 },   [ST_DTYPE_U8] = { "U8", 1 },
+    [ST_DTYPE_F32] = { "F32", 4 },   [ST_DTYPE_F16] = { "F16", 2 }, [ST_DTYPE_BF16] = { "BF16", 2 },
+    [ST_DTYPE_F64] = { "F64", 8 },   [ST_DTYPE_I64] = { "I64", 8 }, [ST_DTYPE_I32] = { "I32", 4 },
+    [ST_DTYPE_I16] = { "I16", 2 },   [ST_DTYPE_I8] = { "I8", 1 },   [ST_DTYPE_U64] = { "U64", 8 },
+    [ST_DTYPE_U32] = { "U32", 4 },   [ST_DTYPE_U16] = { "U16", 2 }, [ST_DTYPE_U8] = { "U8", 1 },
     [ST_DTYPE_BOOL] = { "BOOL", 1 }, [ST_DTYPE_C64] = { "C64", 8 },
 };
 
@@ -72,10 +73,12 @@ size_t st_f32_first_nonfinite(const float *in, size_t n)
     return start;
 }
 
-/* Exact for every finite half, subnormals included: the exponent is rebased by one multiplication. Infinity and NaN become NaN. */
+/* Exact for every finite half, subnormals included: the exponent is rebased by one multiplication. Infinity and NaN
+ * become NaN. */
 static inline float f32_from_f16(uint16_t half)
 {
-    const uint32_t magnitude = (uint32_t)(half & 0x7FFFu) << 13, all_ones = (half & 0x7C00u) == 0x7C00u ? 0x7FC00000u : 0;
+    const uint32_t magnitude = (uint32_t)(half & 0x7FFFu) << 13,
+                   all_ones = (half & 0x7C00u) == 0x7C00u ? 0x7FC00000u : 0;
     float value;
     memcpy(&value, &magnitude, sizeof value);
     value *= 0x1p112f;

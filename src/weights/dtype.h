@@ -1,5 +1,6 @@
-/* dtype.h: element types met in checkpoints, and their values as fp32. Conversions look at every bit pattern once and report the first value
- * that is NaN or infinite (or, from F64, outside fp32's range), so that a broken weight is named and never reaches a result.
+/* dtype.h: element types met in checkpoints, and their values as fp32. Conversions look at every bit pattern once
+ * and report the first value that is NaN or infinite (or, from F64, outside fp32's range), so that a broken weight
+ * is named and never reaches a result.
  */
 #ifndef ST_WEIGHTS_DTYPE_H
 #define ST_WEIGHTS_DTYPE_H
@@ -34,7 +35,8 @@ bool st_dtype_is_real(st_dtype type);
 
 /* Index of the first value of in[0..n) that is not finite, or n. `in` is aligned for float. */
 size_t st_f32_first_nonfinite(const float *in, size_t n);
-/* out[0..n) from n little-endian elements of a real type at any alignment. Returns like st_f32_first_nonfinite; `out` is complete in any case. */
+/* out[0..n) from n little-endian elements of a real type at any alignment. Returns like st_f32_first_nonfinite;
+ * `out` is complete in any case. */
 size_t st_f32_from(float *out, const void *in, size_t n, st_dtype type);
 
 #endif

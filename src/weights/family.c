@@ -1,5 +1,6 @@
-/* family.c: names the model when a file is some other member of the family, so that a person who took the wrong download reads which one it is. Each row is a
- * piece of a name (two, where one is not enough) that only that model's released files have; the more special model stands first. */
+/* family.c: names the model when a file is some other member of the family, so that a person who took the wrong
+ * download reads which one it is. Each row is a piece of a name (two, where one is not enough) that only that
+ * model's released files have; the more special model stands first. */
 #include "weights/manifest.h"
 
 #include <string.h>
@@ -40,6 +41,7 @@ const char *st_family_guess(const st_catalog *cat, bool near)
 {
     const size_t n = near ? N_NEAR : sizeof marks / sizeof *marks;
     for (size_t m = 0; m < n; m++)
-        if (any_name_has(cat, marks[m].inside) && (!marks[m].and_inside || any_name_has(cat, marks[m].and_inside))) return marks[m].model;
+        if (any_name_has(cat, marks[m].inside) && (!marks[m].and_inside || any_name_has(cat, marks[m].and_inside)))
+            return marks[m].model;
     return NULL;
 }

@@ -1,4 +1,5 @@
-/* json_text.c: jansson behind a gate. A tree costs some fifty bytes per node, so the nodes are counted before any is made. */
+/* json_text.c: jansson behind a gate. A tree costs some fifty bytes per node, so the nodes are counted before any
+ * is made. */
 #include "weights/json_text.h"
 
 #include "base/error.h"
@@ -18,10 +19,12 @@ static size_t count_nodes(const char *text, size_t n)
 st_status st_json_object(json_t **out, const char *text, size_t n, const char *what, st_error *err)
 {
     *out = NULL;
-    if (count_nodes(text, n) > MAX_NODES) return st_fail(err, ST_ERR_LIMIT, "%s: more than %u JSON values", what, MAX_NODES);
+    if (count_nodes(text, n) > MAX_NODES)
+        return st_fail(err, ST_ERR_LIMIT, "%s: more than %u JSON values", what, MAX_NODES);
     json_error_t error;
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
-    if (!root && json_error_code(&error) == json_error_out_of_memory) return st_fail(err, ST_ERR_NOMEM, "%s: out of memory for JSON", what);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return st_fail(err, ST_ERR_NOMEM, "%s: out of memory for JSON", what);
     if (!root) return st_fail(err, ST_ERR_FORMAT, "%s: broken JSON at byte %d: %s", what, error.position, error.text);
     if (!json_is_object(root)) {
         json_decref(root);

@@ -1,5 +1,6 @@
-/* manifest.c: lays the table over a catalogue. All rows are looked at before anything is said, so that the message can name the most telling fault: a missing tensor
- * together with the stranger that may be its new name, before a wrong shape, which may only follow from a size that the missing tensor would have told. */
+/* manifest.c: lays the table over a catalogue. All rows are looked at before anything is said, so that the message
+ * can name the most telling fault: a missing tensor together with the stranger that may be its new name, before a
+ * wrong shape, which may only follow from a size that the missing tensor would have told. */
 #include "weights/manifest.h"
 
 #include <stdio.h>
@@ -11,12 +12,18 @@
 const char *st_part_name(st_part part)
 {
     static const char *const names[ST_N_PARTS] = {
-        [ST_PART_VIT] = "ViT trunk",         [ST_PART_NECK] = "neck",
-        [ST_PART_TEXT] = "text encoder",     [ST_PART_GEOMETRY] = "exemplar encoder",
-        [ST_PART_FUSION] = "fusion encoder", [ST_PART_DECODER] = "decoder",
-        [ST_PART_MASK] = "mask head",        [ST_PART_SCORE] = "scoring",
-        [ST_PART_CLICK_NECK] = "interactive neck", [ST_PART_CLICK] = "interactive head",
-        [ST_PART_TRACK_NECK] = "tracking neck",    [ST_PART_TRACK] = "tracker",
+        [ST_PART_VIT] = "ViT trunk",
+        [ST_PART_NECK] = "neck",
+        [ST_PART_TEXT] = "text encoder",
+        [ST_PART_GEOMETRY] = "exemplar encoder",
+        [ST_PART_FUSION] = "fusion encoder",
+        [ST_PART_DECODER] = "decoder",
+        [ST_PART_MASK] = "mask head",
+        [ST_PART_SCORE] = "scoring",
+        [ST_PART_CLICK_NECK] = "interactive neck",
+        [ST_PART_CLICK] = "interactive head",
+        [ST_PART_TRACK_NECK] = "tracking neck",
+        [ST_PART_TRACK] = "tracker",
     };
     return names[part];
 }
@@ -26,25 +33,29 @@ bool st_sizes_from_dims(uint64_t s[ST_N_SIZES], const st_dims *d)
     const uint64_t D = d->width, V = d->vit_width;
     if (d->click_downsample == 0 || d->mem_downsample == 0 || d->prop_downsample == 0) return false;
     const uint64_t values[ST_N_SIZES] = {
-        [ST_SIZE_V] = V, [ST_SIZE_V_2] = V / 2, [ST_SIZE_V_4] = V / 4, [ST_SIZE_V_MLP] = d->vit_mlp, [ST_SIZE_PATCH] = d->patch,
-        [ST_SIZE_POS] = (uint64_t)d->pos_side * d->pos_side, [ST_SIZE_BLOCKS] = d->vit_depth,
-        [ST_SIZE_VOCAB] = d->vocab, [ST_SIZE_CONTEXT] = d->context, [ST_SIZE_T] = d->text_width, [ST_SIZE_T_MLP] = d->text_mlp, [ST_SIZE_T_BLOCKS] = d->text_depth,
-        [ST_SIZE_D] = D, [ST_SIZE_2D] = 2 * D, [ST_SIZE_D_PLUS_2] = D + 2, [ST_SIZE_D_2] = D / 2, [ST_SIZE_D_4] = D / 4, [ST_SIZE_D_8] = D / 8,
-        [ST_SIZE_GEO_LAYERS] = d->geo_layers, [ST_SIZE_GEO_FFN] = d->geo_ffn, [ST_SIZE_ROI] = d->roi_size,
-        [ST_SIZE_FUSION_LAYERS] = d->fusion_layers, [ST_SIZE_FUSION_FFN] = d->fusion_ffn,
-        [ST_SIZE_DEC_LAYERS] = d->dec_layers, [ST_SIZE_DEC_FFN] = d->dec_ffn, [ST_SIZE_DEC_HEADS] = d->dec_heads, [ST_SIZE_QUERIES] = d->n_queries,
-        [ST_SIZE_RPB] = d->rpb_hidden, [ST_SIZE_SCORE_FFN] = d->score_ffn,
-        [ST_SIZE_CLICK_LAYERS] = d->click_layers, [ST_SIZE_CLICK_MLP] = d->click_mlp, [ST_SIZE_CLICK_INNER] = D / d->click_downsample,
-        [ST_SIZE_CLICK_IOU] = d->click_iou_hidden, [ST_SIZE_CLICK_TOKENS] = d->click_mask_tokens, [ST_SIZE_CLICK_POINTS] = d->click_points,
+        [ST_SIZE_V] = V, [ST_SIZE_V_2] = V / 2, [ST_SIZE_V_4] = V / 4, [ST_SIZE_V_MLP] = d->vit_mlp,
+        [ST_SIZE_PATCH] = d->patch, [ST_SIZE_POS] = (uint64_t)d->pos_side * d->pos_side,
+        [ST_SIZE_BLOCKS] = d->vit_depth, [ST_SIZE_VOCAB] = d->vocab, [ST_SIZE_CONTEXT] = d->context,
+        [ST_SIZE_T] = d->text_width, [ST_SIZE_T_MLP] = d->text_mlp, [ST_SIZE_T_BLOCKS] = d->text_depth, [ST_SIZE_D] = D,
+        [ST_SIZE_2D] = 2 * D, [ST_SIZE_D_PLUS_2] = D + 2, [ST_SIZE_D_2] = D / 2, [ST_SIZE_D_4] = D / 4,
+        [ST_SIZE_D_8] = D / 8, [ST_SIZE_GEO_LAYERS] = d->geo_layers, [ST_SIZE_GEO_FFN] = d->geo_ffn,
+        [ST_SIZE_ROI] = d->roi_size, [ST_SIZE_FUSION_LAYERS] = d->fusion_layers, [ST_SIZE_FUSION_FFN] = d->fusion_ffn,
+        [ST_SIZE_DEC_LAYERS] = d->dec_layers, [ST_SIZE_DEC_FFN] = d->dec_ffn, [ST_SIZE_DEC_HEADS] = d->dec_heads,
+        [ST_SIZE_QUERIES] = d->n_queries, [ST_SIZE_RPB] = d->rpb_hidden, [ST_SIZE_SCORE_FFN] = d->score_ffn,
+        [ST_SIZE_CLICK_LAYERS] = d->click_layers, [ST_SIZE_CLICK_MLP] = d->click_mlp,
+        [ST_SIZE_CLICK_INNER] = D / d->click_downsample, [ST_SIZE_CLICK_IOU] = d->click_iou_hidden,
+        [ST_SIZE_CLICK_TOKENS] = d->click_mask_tokens, [ST_SIZE_CLICK_POINTS] = d->click_points,
         [ST_SIZE_MASK_IN] = d->click_mask_channels, [ST_SIZE_MASK_IN_4] = d->click_mask_channels / 4,
-        [ST_SIZE_MEM] = d->mem_channels, [ST_SIZE_MEM_SLOTS] = d->num_maskmem, [ST_SIZE_MEM_LAYERS] = d->mem_layers, [ST_SIZE_MEM_FFN] = d->mem_ffn,
-        [ST_SIZE_MEM_INNER] = D / d->mem_downsample, [ST_SIZE_FUSER_LAYERS] = d->mem_fuser_layers, [ST_SIZE_FUSER_FFN] = d->mem_fuser_ffn,
+        [ST_SIZE_MEM] = d->mem_channels, [ST_SIZE_MEM_SLOTS] = d->num_maskmem, [ST_SIZE_MEM_LAYERS] = d->mem_layers,
+        [ST_SIZE_MEM_FFN] = d->mem_ffn, [ST_SIZE_MEM_INNER] = D / d->mem_downsample,
+        [ST_SIZE_FUSER_LAYERS] = d->mem_fuser_layers, [ST_SIZE_FUSER_FFN] = d->mem_fuser_ffn,
         [ST_SIZE_FUSER_KERNEL] = d->mem_fuser_kernel, [ST_SIZE_DOWN_KERNEL] = d->mem_kernel,
-        [ST_SIZE_PROP_LAYERS] = d->prop_layers, [ST_SIZE_PROP_MLP] = d->prop_mlp, [ST_SIZE_PROP_INNER] = D / d->prop_downsample,
-        [ST_SIZE_PROP_IOU] = d->prop_iou_hidden, [ST_SIZE_MUX] = d->mux_slots, [ST_SIZE_2MUX] = 2 * (uint64_t)d->mux_slots,
-        [ST_SIZE_CANDIDATES] = d->mux_candidates, [ST_SIZE_MUX_TOKENS] = (uint64_t)d->mux_slots * d->mux_candidates, [ST_SIZE_DOWN] = d->mem_down_width,
-        [ST_SIZE_4DOWN] = 4 * (uint64_t)d->mem_down_width, [ST_SIZE_16DOWN] = 16 * (uint64_t)d->mem_down_width,
-        [ST_SIZE_64DOWN] = 64 * (uint64_t)d->mem_down_width,
+        [ST_SIZE_PROP_LAYERS] = d->prop_layers, [ST_SIZE_PROP_MLP] = d->prop_mlp,
+        [ST_SIZE_PROP_INNER] = D / d->prop_downsample, [ST_SIZE_PROP_IOU] = d->prop_iou_hidden,
+        [ST_SIZE_MUX] = d->mux_slots, [ST_SIZE_2MUX] = 2 * (uint64_t)d->mux_slots,
+        [ST_SIZE_CANDIDATES] = d->mux_candidates, [ST_SIZE_MUX_TOKENS] = (uint64_t)d->mux_slots * d->mux_candidates,
+        [ST_SIZE_DOWN] = d->mem_down_width, [ST_SIZE_4DOWN] = 4 * (uint64_t)d->mem_down_width,
+        [ST_SIZE_16DOWN] = 16 * (uint64_t)d->mem_down_width, [ST_SIZE_64DOWN] = 64 * (uint64_t)d->mem_down_width,
     };
     memcpy(s, values, sizeof values);
     return true;
@@ -52,7 +63,7 @@ bool st_sizes_from_dims(uint64_t s[ST_N_SIZES], const st_dims *d)
 
 /* What went wrong so far. */
 typedef struct faults {
-    char shape[512];                         /* first tensor of a wrong shape or type: the whole sentence */
+    char shape[512];                          /* first tensor of a wrong shape or type: the whole sentence */
     char missing[ST_MAX_PUBLISHED_NAME + 64]; /* first missing tensor with its shape */
     char last[ST_MAX_PUBLISHED_NAME];         /* missing tensor that was counted last: several rows may share it */
     size_t n_missing;
@@ -105,8 +116,8 @@ static void note_shape(binder *b, const st_entry *e, const uint64_t shape[4], ui
 {
     char expected[ST_SHAPE_TEXT], found[ST_SHAPE_TEXT];
     if (b->faults.shape[0]) return;
-    snprintf(b->faults.shape, sizeof b->faults.shape, "tensor \"%s\": expected shape %s, found %s", e->name, st_shape_text(expected, shape, rank),
-             st_shape_text(found, e->shape, e->rank));
+    snprintf(b->faults.shape, sizeof b->faults.shape, "tensor \"%s\": expected shape %s, found %s", e->name,
+             st_shape_text(expected, shape, rank), st_shape_text(found, e->shape, e->rank));
 }
 
 static void note_missing(binder *b, const st_row *row, const char *name, const uint64_t shape[4], uint32_t rank)
@@ -115,7 +126,8 @@ static void note_missing(binder *b, const st_row *row, const char *name, const u
     if (strcmp(b->faults.last, name) == 0) return;
     memcpy(b->faults.last, name, strlen(name) + 1);
     if (b->faults.n_missing++) return;
-    snprintf(b->faults.missing, sizeof b->faults.missing, "\"%s\" (expected %s)", name, st_shape_text(text, shape, rank));
+    snprintf(b->faults.missing, sizeof b->faults.missing, "\"%s\" (expected %s)", name,
+             st_shape_text(text, shape, rank));
     b->faults.missing_part = st_row_part(row) < ST_N_PICTURE_PARTS ? NULL : st_part_name(st_row_part(row));
 }
 
@@ -153,7 +165,8 @@ static void bind_one(binder *b, const st_row *row, uint32_t index)
     const bool wanted = st_row_need(row) == ST_NEED_PART && b->out->has[st_row_part(row)];
     if (!e) {
         const unsigned piece = row->piece == ST_ROW_BY_INDEX ? index : row->piece;
-        if (wanted && (piece == 0 || pieces_of(b, row) == 0)) note_missing(b, row, name, shape, rank); /* not again for its other pieces */
+        if (wanted && (piece == 0 || pieces_of(b, row) == 0))
+            note_missing(b, row, name, shape, rank); /* not again for its other pieces */
         return;
     }
     e->used = true;
@@ -161,7 +174,8 @@ static void bind_one(binder *b, const st_row *row, uint32_t index)
         note_shape(b, e, shape, rank);
     } else if (row->canonical && !st_dtype_is_real(e->dtype)) {
         if (!b->faults.shape[0])
-            snprintf(b->faults.shape, sizeof b->faults.shape, "tensor \"%s\": expected real numbers (F32, F16, BF16 or F64), found %s", e->name,
+            snprintf(b->faults.shape, sizeof b->faults.shape,
+                     "tensor \"%s\": expected real numbers (F32, F16, BF16 or F64), found %s", e->name,
                      st_dtype_name(e->dtype));
     } else {
         add_slot(b, row, e, index);
@@ -180,9 +194,11 @@ static void find_parts(binder *b)
     for (size_t i = 0; i < st_n_manifest_rows; i++) {
         const st_row *row = &st_manifest_rows[i];
         char name[ST_MAX_PUBLISHED_NAME];
-        if (!st_row_in(row, b->naming->sam31) || st_row_need(row) != ST_NEED_PART || b->out->has[st_row_part(row)]) continue;
+        if (!st_row_in(row, b->naming->sam31) || st_row_need(row) != ST_NEED_PART || b->out->has[st_row_part(row)])
+            continue;
         for (uint32_t k = 0; k < repeats(b, row); k++)
-            if (st_row_published(name, row, b->naming, k) && st_catalog_find(b->cat, name)) b->out->has[st_row_part(row)] = true;
+            if (st_row_published(name, row, b->naming, k) && st_catalog_find(b->cat, name))
+                b->out->has[st_row_part(row)] = true;
     }
 }
 
@@ -201,20 +217,24 @@ static st_status report(const binder *b, const st_entry *unknown, size_t n_unkno
     if (family) snprintf(model, sizeof model, "; this looks like %s", family);
     const char *is = f->n_missing > 1 ? "are" : "is";
     if (f->n_missing && f->missing_part)
-        return st_fail(err, ST_ERR_FORMAT, "tensor %s%s of the %s %s missing, though other tensors of it are there%s%s", f->missing, more, f->missing_part, is,
-                       stranger, model);
-    if (f->n_missing) return st_fail(err, ST_ERR_FORMAT, "tensor %s%s %s missing%s%s", f->missing, more, is, stranger, model);
+        return st_fail(err, ST_ERR_FORMAT, "tensor %s%s of the %s %s missing, though other tensors of it are there%s%s",
+                       f->missing, more, f->missing_part, is, stranger, model);
+    if (f->n_missing)
+        return st_fail(err, ST_ERR_FORMAT, "tensor %s%s %s missing%s%s", f->missing, more, is, stranger, model);
     if (f->shape[0]) return st_fail(err, ST_ERR_FORMAT, "%s%s", f->shape, model);
     if (n_unknown > 1) snprintf(more, sizeof more, " (and %zu more)", n_unknown - 1);
     char text[ST_SHAPE_TEXT];
-    return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" of shape %s is unknown%s%s", unknown->name, st_shape_text(text, unknown->shape, unknown->rank), more, model);
+    return st_fail(err, ST_ERR_FORMAT, "tensor \"%s\" of shape %s is unknown%s%s", unknown->name,
+                   st_shape_text(text, unknown->shape, unknown->rank), more, model);
 }
 
-st_status st_manifest_bind(st_binding *out, st_catalog *cat, const st_naming *naming, const st_dims *dims, st_error *err)
+st_status st_manifest_bind(st_binding *out, st_catalog *cat, const st_naming *naming, const st_dims *dims,
+                           st_error *err)
 {
     *out = (st_binding){ 0 };
     binder b = { .out = out, .cat = cat, .naming = naming };
-    if (!st_sizes_from_dims(b.sizes, dims)) return st_fail(err, ST_ERR_INTERNAL, "sizes of the model were not finished");
+    if (!st_sizes_from_dims(b.sizes, dims))
+        return st_fail(err, ST_ERR_INTERNAL, "sizes of the model were not finished");
     find_parts(&b);
     for (size_t i = 0; i < st_n_manifest_rows && !b.failed; i++) {
         const st_row *row = &st_manifest_rows[i];

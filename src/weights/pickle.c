@@ -1,7 +1,9 @@
-/* pickle.c: a stack machine over plain values (CPython's pickletools.py describes the opcodes, torch/serialization.py what torch.save makes with them).
+/* pickle.c: a stack machine over plain values (CPython's pickletools.py describes the opcodes,
+ * torch/serialization.py what torch.save makes with them).
  *
- * Values live in one array and refer to each other by index, so sharing and cycles need no care and freeing is one call. Containers are chains of cells. Each
- * opcode makes at most one value and each push at most one cell, so memory is linear in the pickle's length, which is capped. Nothing here recurses.
+ * Values live in one array and refer to each other by index, so sharing and cycles need no care and freeing is one
+ * call. Containers are chains of cells. Each opcode makes at most one value and each push at most one cell, so
+ * memory is linear in the pickle's length, which is capped. Nothing here recurses.
  */
 #include "weights/pickle.h"
 
@@ -14,11 +16,13 @@
 
 typedef enum kind { NOTHING, BOOLEAN, INTEGER, REAL, TEXT, TUPLE, LIST, DICT, NAME, STORAGE, TENSOR } kind;
 
-static const char *const kind_names[] = { "None", "bool", "int", "float", "str", "tuple", "list", "dict", "a class or function", "a storage", "a tensor" };
+static const char *const kind_names[] = {
+    "None", "bool", "int", "float", "str", "tuple", "list", "dict", "a class or function", "a storage", "a tensor"
+};
 
 typedef struct value {
     kind kind;
-    uint32_t n;      /* TEXT: bytes; containers: cells (a dict has two per pair) */
+    uint32_t n;           /* TEXT: bytes; containers: cells (a dict has two per pair) */
     uint32_t first, last; /* containers: cells, counted from 1; 0 = none */
     union {
         int64_t integer;
@@ -40,8 +44,8 @@ typedef struct vector {
 typedef struct machine {
     const unsigned char *bytes;
     size_t n, at, opcode_at;
-    vector values, cells;          /* value, cell */
-    vector stack, marks, memo;     /* uint32_t: value; stack height; value + 1 or 0 */
+    vector values, cells;      /* value, cell */
+    vector stack, marks, memo; /* uint32_t: value; stack height; value + 1 or 0 */
     st_pickle *out;
     st_error *err;
     st_status status;
@@ -336,7 +340,9 @@ static bool fill(machine *m, size_t first, kind wanted)
     const size_t floor = m->marks.n ? ((const uint32_t *)m->marks.data)[m->marks.n - 1] : 0;
     if (first <= floor) return fail(m, ST_ERR_FORMAT, "the stack has too few values");
     const uint32_t container = ((const uint32_t *)m->stack.data)[first - 1];
-    if (at(m, container)->kind != wanted) return fail(m, ST_ERR_FORMAT, wanted == LIST ? "items are added to what is no list" : "pairs are set in what is no dict");
+    if (at(m, container)->kind != wanted)
+        return fail(m, ST_ERR_FORMAT,
+                    wanted == LIST ? "items are added to what is no list" : "pairs are set in what is no dict");
     if (wanted == DICT && (m->stack.n - first) % 2) return fail(m, ST_ERR_FORMAT, "a key without a value");
     return append_from(m, container, first);
 }
@@ -376,8 +382,10 @@ static int shown(size_t n)
 static bool refuse_name(machine *m, const char *module, size_t n_module, const char *name, size_t n_name)
 {
     if (m->status == ST_OK)
-        m->status = st_fail(m->err, ST_ERR_UNSUPPORTED, "pickle, byte %zu: it names \"%.*s %.*s\", which no state dict needs; nothing was loaded or run", m->opcode_at,
-                            shown(n_module), module, shown(n_name), name);
+        m->status =
+            st_fail(m->err, ST_ERR_UNSUPPORTED,
+                    "pickle, byte %zu: it names \"%.*s %.*s\", which no state dict needs; nothing was loaded or run",
+                    m->opcode_at, shown(n_module), module, shown(n_name), name);
     return false;
 }
 
@@ -409,18 +417,25 @@ static bool op_binpersid(machine *m)
     if (!need(m, 1)) return false;
     const value *id = at(m, pop(m));
     if (id->kind != TUPLE || id->n != 5) return fail(m, ST_ERR_FORMAT, "a persistent id that is no tuple of 5");
-    const value *word = item(m, id, 0), *type = item(m, id, 1), *key = item(m, id, 2), *location = item(m, id, 3), *count = item(m, id, 4);
-    if (!is_kind(word, TEXT) || word->n != 7 || memcmp(word->as.text, "storage", 7) != 0) return fail(m, ST_ERR_FORMAT, "a persistent id that is no \"storage\"");
-    if (!is_kind(type, NAME) || type->as.name->what != ST_PICKLE_STORAGE) return fail(m, ST_ERR_FORMAT, "a storage of a type that is none");
-    if (!is_kind(key, TEXT) || key->n == 0 || key->n > 64 || memchr(key->as.text, '/', key->n)) return fail(m, ST_ERR_FORMAT, "a storage without a usable key");
-    if (!is_kind(location, TEXT) || !is_kind(count, INTEGER) || count->as.integer < 0) return fail(m, ST_ERR_FORMAT, "a storage without a location or size");
+    const value *word = item(m, id, 0), *type = item(m, id, 1), *key = item(m, id, 2), *location = item(m, id, 3),
+                *count = item(m, id, 4);
+    if (!is_kind(word, TEXT) || word->n != 7 || memcmp(word->as.text, "storage", 7) != 0)
+        return fail(m, ST_ERR_FORMAT, "a persistent id that is no \"storage\"");
+    if (!is_kind(type, NAME) || type->as.name->what != ST_PICKLE_STORAGE)
+        return fail(m, ST_ERR_FORMAT, "a storage of a type that is none");
+    if (!is_kind(key, TEXT) || key->n == 0 || key->n > 64 || memchr(key->as.text, '/', key->n))
+        return fail(m, ST_ERR_FORMAT, "a storage without a usable key");
+    if (!is_kind(location, TEXT) || !is_kind(count, INTEGER) || count->as.integer < 0)
+        return fail(m, ST_ERR_FORMAT, "a storage without a location or size");
     vector storages = { m->out->storages, m->out->n_storages, m->out->storage_room };
     st_pickle_storage *s = grow(m, &storages, sizeof *s, ST_MAX_PICKLE_TENSORS);
     m->out->storages = storages.data;
     m->out->storage_room = storages.room;
     if (!s) return false;
     m->out->n_storages = storages.n;
-    *s = (st_pickle_storage){ .dtype = type->as.name->dtype, .key = key->as.text, .n_key = key->n, .n_elements = (uint64_t)count->as.integer };
+    *s = (st_pickle_storage){
+        .dtype = type->as.name->dtype, .key = key->as.text, .n_key = key->n, .n_elements = (uint64_t)count->as.integer
+    };
     return push(m, (value){ .kind = STORAGE, .as.index = (uint32_t)(storages.n - 1) });
 }
 
@@ -439,12 +454,14 @@ static bool read_numbers(machine *m, uint64_t out[ST_MAX_RANK], const value *tup
     return true;
 }
 
-/* Every element inside the storage, and no more elements than the storage has (a repeated view could ask for any amount of memory). */
+/* Every element inside the storage, and no more elements than the storage has (a repeated view could ask for any
+ * amount of memory). */
 static bool check_view(machine *m, const st_pickle_tensor *t)
 {
     const uint64_t n = m->out->storages[t->storage].n_elements;
     uint64_t product, last = t->offset;
-    if (!st_shape_product(&product, t->shape, t->rank) || product > n) return fail(m, ST_ERR_FORMAT, "a tensor with more elements than its storage");
+    if (!st_shape_product(&product, t->shape, t->rank) || product > n)
+        return fail(m, ST_ERR_FORMAT, "a tensor with more elements than its storage");
     if (product == 0) return t->offset <= n ? true : fail(m, ST_ERR_FORMAT, "a tensor that starts beyond its storage");
     for (uint32_t i = 0; i < t->rank; i++) {
         uint64_t span;
@@ -457,10 +474,14 @@ static bool check_view(machine *m, const st_pickle_tensor *t)
 /* (storage, offset, size, stride, requires_grad, hooks[, metadata]) */
 static bool rebuild_tensor(machine *m, const value *args)
 {
-    const value *storage = item(m, args, 0), *offset = item(m, args, 1), *size = item(m, args, 2), *stride = item(m, args, 3);
-    if (args->n < 6 || args->n > 7 || !is_kind(storage, STORAGE)) return fail(m, ST_ERR_FORMAT, "_rebuild_tensor_v2 without a storage or with the wrong number of arguments");
-    if (!is_kind(offset, INTEGER) || offset->as.integer < 0) return fail(m, ST_ERR_FORMAT, "a tensor's offset is no whole number of 0 or more");
-    if (!is_kind(item(m, args, 4), BOOLEAN) || !is_kind(item(m, args, 5), DICT)) return fail(m, ST_ERR_FORMAT, "_rebuild_tensor_v2 with arguments of the wrong kind");
+    const value *storage = item(m, args, 0), *offset = item(m, args, 1), *size = item(m, args, 2),
+                *stride = item(m, args, 3);
+    if (args->n < 6 || args->n > 7 || !is_kind(storage, STORAGE))
+        return fail(m, ST_ERR_FORMAT, "_rebuild_tensor_v2 without a storage or with the wrong number of arguments");
+    if (!is_kind(offset, INTEGER) || offset->as.integer < 0)
+        return fail(m, ST_ERR_FORMAT, "a tensor's offset is no whole number of 0 or more");
+    if (!is_kind(item(m, args, 4), BOOLEAN) || !is_kind(item(m, args, 5), DICT))
+        return fail(m, ST_ERR_FORMAT, "_rebuild_tensor_v2 with arguments of the wrong kind");
     st_pickle_tensor t = { .storage = storage->as.index, .offset = (uint64_t)offset->as.integer };
     if (!read_numbers(m, t.shape, size, "a tensor's size is no tuple of at most 8 whole numbers")) return false;
     if (!read_numbers(m, t.stride, stride, "a tensor's stride is no tuple of at most 8 whole numbers")) return false;
@@ -483,23 +504,23 @@ static bool op_reduce(machine *m)
     if (!need(m, 2)) return false;
     const uint32_t args_index = pop(m), callee_index = pop(m);
     const value *args = at(m, args_index), *callee = at(m, callee_index);
-    if (callee->kind != NAME || args->kind != TUPLE) return fail(m, ST_ERR_FORMAT, "a call of what is no function, or without a tuple of arguments");
+    if (callee->kind != NAME || args->kind != TUPLE)
+        return fail(m, ST_ERR_FORMAT, "a call of what is no function, or without a tuple of arguments");
     switch (callee->as.name->what) {
     case ST_PICKLE_DICT:
         return args->n == 0 ? push_kind(m, DICT) : fail(m, ST_ERR_UNSUPPORTED, "an OrderedDict made from arguments");
     case ST_PICKLE_SIZE:
-        if (args->n != 1 || !is_kind(item(m, args, 0), TUPLE)) return fail(m, ST_ERR_FORMAT, "a torch Size of what is no tuple");
+        if (args->n != 1 || !is_kind(item(m, args, 0), TUPLE))
+            return fail(m, ST_ERR_FORMAT, "a torch Size of what is no tuple");
         return push_index(m, ((const cell *)m->cells.data)[args->first - 1].value);
-    case ST_PICKLE_TENSOR:
-        return rebuild_tensor(m, args);
+    case ST_PICKLE_TENSOR: return rebuild_tensor(m, args);
     case ST_PICKLE_PARAMETER: {
         const value *tensor = item(m, args, 0);
         if (args->n != 3 || !is_kind(tensor, TENSOR)) return fail(m, ST_ERR_FORMAT, "a parameter of what is no tensor");
         return push_index(m, ((const cell *)m->cells.data)[args->first - 1].value);
     }
     case ST_PICKLE_STORAGE:
-    case ST_PICKLE_DTYPE:
-        break;
+    case ST_PICKLE_DTYPE: break;
     }
     return fail(m, ST_ERR_FORMAT, "a call of a type that a state dict only names");
 }
@@ -509,13 +530,15 @@ static bool op_build(machine *m)
 {
     if (!need(m, 2)) return false;
     const value *state = at(m, pop(m)), *object = at(m, top(m));
-    if (state->kind != DICT || (object->kind != DICT && object->kind != TENSOR)) return fail(m, ST_ERR_UNSUPPORTED, "BUILD of something other than a dict's or tensor's attributes");
+    if (state->kind != DICT || (object->kind != DICT && object->kind != TENSOR))
+        return fail(m, ST_ERR_UNSUPPORTED, "BUILD of something other than a dict's or tensor's attributes");
     return true;
 }
 
 static bool op_stop(machine *m)
 {
-    if (m->stack.n != 1 || m->marks.n != 0) return fail(m, ST_ERR_FORMAT, "the stack does not hold exactly one value at the end");
+    if (m->stack.n != 1 || m->marks.n != 0)
+        return fail(m, ST_ERR_FORMAT, "the stack does not hold exactly one value at the end");
     if (m->at != m->n) return fail(m, ST_ERR_FORMAT, "bytes follow the end of the pickle");
     m->stopped = true;
     return true;
@@ -531,28 +554,33 @@ typedef struct opcode {
 
 static const opcode opcodes[] = {
     { 0x80, "PROTO", op_proto }, { 0x95, "FRAME", op_frame }, { '.', "STOP", op_stop }, { '(', "MARK", op_mark },
-    { 'N', "NONE", op_none }, { 0x88, "NEWTRUE", op_newtrue }, { 0x89, "NEWFALSE", op_newfalse }, { 'J', "BININT", op_binint },
-    { 'K', "BININT1", op_binint1 }, { 'M', "BININT2", op_binint2 }, { 0x8a, "LONG1", op_long1 }, { 'G', "BINFLOAT", op_binfloat },
-    { 'X', "BINUNICODE", op_binunicode }, { 0x8c, "SHORT_BINUNICODE", op_short_binunicode }, { '}', "EMPTY_DICT", op_empty_dict },
-    { ']', "EMPTY_LIST", op_empty_list }, { ')', "EMPTY_TUPLE", op_empty_tuple }, { 't', "TUPLE", op_tuple }, { 0x85, "TUPLE1", op_tuple1 },
-    { 0x86, "TUPLE2", op_tuple2 }, { 0x87, "TUPLE3", op_tuple3 }, { 's', "SETITEM", op_setitem }, { 'u', "SETITEMS", op_setitems },
-    { 'a', "APPEND", op_append }, { 'e', "APPENDS", op_appends }, { 'q', "BINPUT", op_binput }, { 'r', "LONG_BINPUT", op_long_binput },
-    { 0x94, "MEMOIZE", op_memoize }, { 'h', "BINGET", op_binget }, { 'j', "LONG_BINGET", op_long_binget }, { 'c', "GLOBAL", op_global },
-    { 'R', "REDUCE", op_reduce }, { 'b', "BUILD", op_build }, { 'Q', "BINPERSID", op_binpersid },
-    { '0', "POP", NULL }, { '1', "POP_MARK", NULL }, { '2', "DUP", NULL }, { 'F', "FLOAT", NULL }, { 'I', "INT", NULL }, { 'L', "LONG", NULL },
-    { 'P', "PERSID", NULL }, { 'S', "STRING", NULL }, { 'T', "BINSTRING", NULL }, { 'U', "SHORT_BINSTRING", NULL }, { 'V', "UNICODE", NULL },
-    { 'd', "DICT", NULL }, { 'g', "GET", NULL }, { 'i', "INST", NULL }, { 'l', "LIST", NULL }, { 'o', "OBJ", NULL }, { 'p', "PUT", NULL },
-    { 'B', "BINBYTES", NULL }, { 'C', "SHORT_BINBYTES", NULL }, { 0x81, "NEWOBJ", NULL }, { 0x82, "EXT1", NULL }, { 0x83, "EXT2", NULL },
-    { 0x84, "EXT4", NULL }, { 0x8b, "LONG4", NULL }, { 0x8d, "BINUNICODE8", NULL }, { 0x8e, "BINBYTES8", NULL }, { 0x8f, "EMPTY_SET", NULL },
-    { 0x90, "ADDITEMS", NULL }, { 0x91, "FROZENSET", NULL }, { 0x92, "NEWOBJ_EX", NULL }, { 0x93, "STACK_GLOBAL", NULL },
-    { 0x96, "BYTEARRAY8", NULL }, { 0x97, "NEXT_BUFFER", NULL }, { 0x98, "READONLY_BUFFER", NULL },
+    { 'N', "NONE", op_none }, { 0x88, "NEWTRUE", op_newtrue }, { 0x89, "NEWFALSE", op_newfalse },
+    { 'J', "BININT", op_binint }, { 'K', "BININT1", op_binint1 }, { 'M', "BININT2", op_binint2 },
+    { 0x8a, "LONG1", op_long1 }, { 'G', "BINFLOAT", op_binfloat }, { 'X', "BINUNICODE", op_binunicode },
+    { 0x8c, "SHORT_BINUNICODE", op_short_binunicode }, { ']', "EMPTY_LIST", op_empty_list },
+    { ')', "EMPTY_TUPLE", op_empty_tuple }, { '}', "EMPTY_DICT", op_empty_dict }, { 't', "TUPLE", op_tuple },
+    { 0x85, "TUPLE1", op_tuple1 }, { 0x86, "TUPLE2", op_tuple2 }, { 0x87, "TUPLE3", op_tuple3 },
+    { 's', "SETITEM", op_setitem }, { 'u', "SETITEMS", op_setitems }, { 'a', "APPEND", op_append }, { 'e', "APPENDS", op_appends },
+    { 'q', "BINPUT", op_binput }, { 'r', "LONG_BINPUT", op_long_binput }, { 0x94, "MEMOIZE", op_memoize },
+    { 'h', "BINGET", op_binget }, { 'j', "LONG_BINGET", op_long_binget }, { 'c', "GLOBAL", op_global },
+    { 'R', "REDUCE", op_reduce }, { 'b', "BUILD", op_build }, { 'Q', "BINPERSID", op_binpersid }, { '0', "POP", NULL },
+    { '1', "POP_MARK", NULL }, { '2', "DUP", NULL }, { 'F', "FLOAT", NULL }, { 'I', "INT", NULL },
+    { 'L', "LONG", NULL }, { 'P', "PERSID", NULL }, { 'S', "STRING", NULL }, { 'T', "BINSTRING", NULL },
+    { 'U', "SHORT_BINSTRING", NULL }, { 'V', "UNICODE", NULL }, { 'd', "DICT", NULL }, { 'g', "GET", NULL },
+    { 'i', "INST", NULL }, { 'l', "LIST", NULL }, { 'o', "OBJ", NULL }, { 'p', "PUT", NULL }, { 'B', "BINBYTES", NULL },
+    { 'C', "SHORT_BINBYTES", NULL }, { 0x81, "NEWOBJ", NULL }, { 0x82, "EXT1", NULL }, { 0x83, "EXT2", NULL },
+    { 0x84, "EXT4", NULL }, { 0x8b, "LONG4", NULL }, { 0x8d, "BINUNICODE8", NULL }, { 0x8e, "BINBYTES8", NULL },
+    { 0x8f, "EMPTY_SET", NULL }, { 0x90, "ADDITEMS", NULL }, { 0x91, "FROZENSET", NULL }, { 0x92, "NEWOBJ_EX", NULL },
+    { 0x93, "STACK_GLOBAL", NULL }, { 0x96, "BYTEARRAY8", NULL }, { 0x97, "NEXT_BUFFER", NULL },
+    { 0x98, "READONLY_BUFFER", NULL },
 };
 
 static bool refuse_opcode(machine *m, unsigned char code, const char *name)
 {
     if (code == 0x93 && available(m) >= 2) { /* module and name lie on the stack: say which */
         const value *attribute = at(m, pop(m)), *module = at(m, pop(m));
-        if (attribute->kind == TEXT && module->kind == TEXT) return refuse_name(m, module->as.text, module->n, attribute->as.text, attribute->n);
+        if (attribute->kind == TEXT && module->kind == TEXT)
+            return refuse_name(m, module->as.text, module->n, attribute->as.text, attribute->n);
     }
     if (code == 'i') {
         const char *module, *attribute;
@@ -561,7 +589,10 @@ static bool refuse_opcode(machine *m, unsigned char code, const char *name)
         return refuse_name(m, module, n_module, attribute, n_attribute);
     }
     if (m->status == ST_OK)
-        m->status = st_fail(m->err, ST_ERR_UNSUPPORTED, "pickle, byte %zu: opcode %s (0x%02x), which no state dict needs; nothing was loaded or run", m->opcode_at, name, code);
+        m->status =
+            st_fail(m->err, ST_ERR_UNSUPPORTED,
+                    "pickle, byte %zu: opcode %s (0x%02x), which no state dict needs; nothing was loaded or run",
+                    m->opcode_at, name, code);
     return false;
 }
 
@@ -606,8 +637,9 @@ static bool name_tensors(machine *m, const value *dict)
     for (uint32_t number = dict->first; next_pair(m, &number, &key, &val);) n += val->kind == TENSOR;
     if (n == 0) {
         const bool keyed = dict->n && next_pair(m, &(uint32_t){ dict->first }, &key, &val) && key->kind == TEXT;
-        m->status = st_fail(m->err, ST_ERR_FORMAT, "the pickle holds no tensors at its top or under \"model\"; its first key is \"%.*s\"", keyed ? shown(key->n) : 0,
-                            keyed ? key->as.text : "");
+        m->status = st_fail(m->err, ST_ERR_FORMAT,
+                            "the pickle holds no tensors at its top or under \"model\"; its first key is \"%.*s\"",
+                            keyed ? shown(key->n) : 0, keyed ? key->as.text : "");
         return false;
     }
     if (n > ST_MAX_TENSORS) return fail(m, ST_ERR_LIMIT, "more tensors than a checkpoint may have");
@@ -637,7 +669,8 @@ static void run(machine *m)
         if (!step(m)) return;
     const value *root = at(m, top(m));
     if (root->kind != DICT) {
-        m->status = st_fail(m->err, ST_ERR_UNSUPPORTED, "the pickle holds %s, expected a dict of tensors", kind_names[root->kind]);
+        m->status = st_fail(m->err, ST_ERR_UNSUPPORTED, "the pickle holds %s, expected a dict of tensors",
+                            kind_names[root->kind]);
         return;
     }
     (void)name_tensors(m, state_dict(m, root));
@@ -646,7 +679,8 @@ static void run(machine *m)
 st_status st_pickle_read(st_pickle *out, const unsigned char *bytes, size_t n, st_error *err)
 {
     *out = (st_pickle){ 0 };
-    if (n > ST_MAX_PICKLE_BYTES) return st_fail(err, ST_ERR_LIMIT, "the pickle has %zu bytes, expected at most %u", n, ST_MAX_PICKLE_BYTES);
+    if (n > ST_MAX_PICKLE_BYTES)
+        return st_fail(err, ST_ERR_LIMIT, "the pickle has %zu bytes, expected at most %u", n, ST_MAX_PICKLE_BYTES);
     machine m = { .bytes = bytes, .n = n, .out = out, .err = err, .status = ST_OK };
     run(&m);
     st_free(m.values.data);

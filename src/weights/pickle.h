@@ -1,12 +1,13 @@
-/* pickle.h: what a state dict's pickle says, found out without running anything. A pickle is a program; this reader knows the opcodes and names that a state dict
- * needs, turns them into plain values, and refuses every other opcode and name by name. Nothing is imported, looked up or called.
+/* pickle.h: what a state dict's pickle says, found out without running anything. A pickle is a program; this reader
+ * knows the opcodes and names that a state dict needs, turns them into plain values, and refuses every other opcode
+ * and name by name. Nothing is imported, looked up or called.
  */
 #ifndef ST_WEIGHTS_PICKLE_H
 #define ST_WEIGHTS_PICKLE_H
 
 #include "weights/catalog.h"
 
-#define ST_MAX_PICKLE_BYTES (32u << 20)  /* the published files' are below 1 MiB */
+#define ST_MAX_PICKLE_BYTES (32u << 20) /* the published files' are below 1 MiB */
 #define ST_MAX_PICKLE_VALUES (1u << 22)
 #define ST_MAX_PICKLE_TENSORS (4 * ST_MAX_TENSORS) /* an optimizer's count too */
 
@@ -18,7 +19,8 @@ typedef struct st_pickle_storage {
     uint64_t n_elements;
 } st_pickle_storage;
 
-/* A named view of a storage. Every element lies inside it: offset + sum((shape - 1) * stride) < n_elements, in elements. */
+/* A named view of a storage. Every element lies inside it: offset + sum((shape - 1) * stride) < n_elements, in
+ * elements. */
 typedef struct st_pickle_tensor {
     const char *name; /* n_name bytes in the pickle */
     uint32_t n_name;
@@ -35,7 +37,8 @@ typedef struct st_pickle {
     size_t n_tensors, tensor_room;
 } st_pickle;
 
-/* The state dict is the top-level dict, or its entry "model" when that is a dict. On failure *out is zeroed. Names point into `bytes`. */
+/* The state dict is the top-level dict, or its entry "model" when that is a dict. On failure *out is zeroed. Names
+ * point into `bytes`. */
 ST_MUSTCHECK st_status st_pickle_read(st_pickle *out, const unsigned char *bytes, size_t n, st_error *err);
 void st_pickle_free(st_pickle *p);
 

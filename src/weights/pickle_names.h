@@ -1,4 +1,5 @@
-/* pickle_names.h: the only names that a pickle may speak of. They are words to this reader: nothing is looked up or called. */
+/* pickle_names.h: the only names that a pickle may speak of. They are words to this reader: nothing is looked up or
+ * called. */
 #ifndef ST_WEIGHTS_PICKLE_NAMES_H
 #define ST_WEIGHTS_PICKLE_NAMES_H
 

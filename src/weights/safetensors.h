@@ -18,8 +18,9 @@ typedef struct st_tensor_out {
     const float *data; /* row-major */
 } st_tensor_out;
 
-/* Writes fp32 tensors, as fp32 or (with `half`) rounded to fp16; a value that fp16 cannot hold is refused by name. `about` becomes the metadata entry "stencil". The file
- * appears complete or not at all. */
-ST_MUSTCHECK st_status st_safetensors_write(const char *path, const st_tensor_out *tensors, size_t n, bool half, const char *about, st_error *err);
+/* Writes fp32 tensors, as fp32 or (with `half`) rounded to fp16; a value that fp16 cannot hold is refused by name.
+ * `about` becomes the metadata entry "stencil". The file appears complete or not at all. */
+ST_MUSTCHECK st_status st_safetensors_write(const char *path, const st_tensor_out *tensors, size_t n, bool half,
+                                            const char *about, st_error *err);
 
 #endif

@@ -1,6 +1,7 @@
-/* weights.c: a checkpoint with its manifest laid over it. A tensor's values are looked at once, when a stage first asks for them: fp32 that lies aligned in the
- * file is checked where it is and handed out as it is; everything else is converted into memory of its own. The published pointer of a tensor is what other
- * threads see, so it is stored last.
+/* weights.c: a checkpoint with its manifest laid over it. A tensor's values are looked at once, when a stage first
+ * asks for them: fp32 that lies aligned in the file is checked where it is and handed out as it is; everything else
+ * is converted into memory of its own. The published pointer of a tensor is what other threads see, so it is stored
+ * last.
  */
 #include "weights/weights.h"
 
@@ -44,7 +45,8 @@ static size_t slot_index(const st_weights *w, const st_slot *slot)
     return (size_t)(slot - w->binding.slots);
 }
 
-/* Where the slot's values lie as aligned fp32 in a row, or NULL when they must be converted. The blob must be expanded. */
+/* Where the slot's values lie as aligned fp32 in a row, or NULL when they must be converted. The blob must be
+ * expanded. */
 static const float *in_place(const st_weights *w, const st_slot *slot)
 {
     const st_entry *e = slot->entry;
@@ -169,8 +171,9 @@ static st_status find_capabilities(st_weights *w, st_error *err)
     d->has_click = has[ST_PART_CLICK_NECK] && has[ST_PART_CLICK];
     d->has_track = has[ST_PART_TRACK] && d->has_click && (has[ST_PART_TRACK_NECK] || !w->naming.sam31);
     if (d->track_image_size && d->track_image_size != d->image_size && (has[ST_PART_CLICK] || has[ST_PART_TRACK]))
-        return st_fail(err, ST_ERR_UNSUPPORTED, "tracker_config.image_size is %u, expected the detector's %u (without the key, 1008 is meant)", d->track_image_size,
-                       d->image_size);
+        return st_fail(err, ST_ERR_UNSUPPORTED,
+                       "tracker_config.image_size is %u, expected the detector's %u (without the key, 1008 is meant)",
+                       d->track_image_size, d->image_size);
     return ST_OK;
 }
 
@@ -207,8 +210,8 @@ st_status st_weights_open(st_weights **out, const char *path, const st_log *log,
         st_weights_free(w);
         return status;
     }
-    st_log_line(log, ST_LOG_INFO, "%s: %s, layout %s, %s, %s, %zu tensors", path, w->info.version, w->info.layout, w->info.container, w->info.dtypes,
-                w->checkpoint.catalog.n);
+    st_log_line(log, ST_LOG_INFO, "%s: %s, layout %s, %s, %s, %zu tensors", path, w->info.version, w->info.layout,
+                w->info.container, w->info.dtypes, w->checkpoint.catalog.n);
     *out = w;
     return ST_OK;
 }
@@ -230,8 +233,10 @@ void st_weights_free(st_weights *w)
 
 static st_status not_finite(const st_slot *slot, uint64_t at, st_error *err)
 {
-    return st_fail(err, ST_ERR_NONFINITE, "tensor \"%s\" (%s): value %llu of %llu is NaN, infinite or too large for fp32, expected finite numbers",
-                   slot->entry->name, slot->name, (unsigned long long)at, (unsigned long long)slot->n_elements);
+    return st_fail(
+        err, ST_ERR_NONFINITE,
+        "tensor \"%s\" (%s): value %llu of %llu is NaN, infinite or too large for fp32, expected finite numbers",
+        slot->entry->name, slot->name, (unsigned long long)at, (unsigned long long)slot->n_elements);
 }
 
 static void drop_source(const st_weights *w, const st_slot *slot)
@@ -241,9 +246,9 @@ static void drop_source(const st_weights *w, const st_slot *slot)
     const size_t size = st_dtype_size(slot->entry->dtype);
     if (!blob->data || blob->heap) return;
     if (slot->entry->contiguous)
-        st_map_drop(&cat->maps[blob->map], blob->data + slot->entry->offset + slot->first * size, (size_t)slot->n_elements * size);
-    else
-        st_map_drop(&cat->maps[blob->map], blob->data, blob->n);
+        st_map_drop(&cat->maps[blob->map], blob->data + slot->entry->offset + slot->first * size,
+                    (size_t)slot->n_elements * size);
+    else st_map_drop(&cat->maps[blob->map], blob->data, blob->n);
 }
 
 /* Under the lock. */
@@ -260,7 +265,9 @@ static st_status prepare(st_weights *w, const st_slot *slot, const float **out, 
         return ST_OK;
     }
     float *heap = st_aligned(n * sizeof *heap, 64); /* fits: n x 4 bytes was checked when the shape was */
-    if (!heap) return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": cannot allocate %zu bytes to convert it", slot->name, n * sizeof *heap);
+    if (!heap)
+        return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": cannot allocate %zu bytes to convert it", slot->name,
+                       n * sizeof *heap);
     const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first, n, heap);
     if (bad < n) {
         st_free(heap);

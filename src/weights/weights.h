@@ -15,7 +15,12 @@
  *   dec.presence_token (bare) [1,D] | dec.presence_head.{0,1,2} | dec.presence_norm | dec.ref_head.{0,1}
  *   mask.conv.{0,1} | mask.gn.{0,1} (2 known, unused) | mask.embed.{0,1,2} | mask.prompt.{q,k,v,out} | mask.prompt_norm | mask.semantic [1,D,1,1]
  *   mask.instance [D,D,1,1] | score.mlp.{0,1} | score.norm | score.prompt_proj | score.query_proj
- *   click.* and track.*: the interactive head and the tracker, checked by the manifest, used by later versions.
+ *   click.point_fourier, click.grid_fourier (bare) [2,D/2] | click.point.I (bare) [1,D] | click.{not_a_point,no_mask} (bare) [1,D]
+ *   click.no_memory (bare) [1,1,D] | click.mask_in.{0,1,2} | click.mask_norm.{0,1} | click.{iou_token,score_token,mask_tokens} (bare)
+ *   click.layers.I.{self,token_to_image,image_to_token}.{q,k,v,out} | click.layers.I.{ffn1,ffn2,norm1,norm2,norm3,norm4}
+ *   click.final.{q,k,v,out} | click.final_norm | click.{up0,up1} | click.up_norm | click.{skip0,skip1} | click.hyper.I.{0,1,2}
+ *   click.iou.{0,1,2} | click.score.{0,1,2}                      the same for SAM 3's head and SAM 3.1's interactive one
+ *   track.*: the trackers of SAM 3 and SAM 3.1, checked by the manifest (manifest_rows.c lists them), used by later versions.
  *
  * Thread rule: st_weights_f32 may be called from any thread (the first call of a tensor checks or converts it under a lock).
  */

@@ -20,8 +20,9 @@ static void hash_values(struct sha256_ctx *sha, const st_catalog *cat, const st_
     float values[RUN];
     for (size_t done = 0; done < n; done += RUN) {
         const size_t length = n - done < RUN ? n - done : RUN;
-        (void)st_entry_read(cat, slot->entry, slot->first + start + done, length, values); /* NaN is refused on first use, not here */
-        sha256_update(sha, length * sizeof *values, (const uint8_t *)values);              /* little-endian, see dtype.c */
+        (void)st_entry_read(cat, slot->entry, slot->first + start + done, length,
+                            values); /* NaN is refused on first use, not here */
+        sha256_update(sha, length * sizeof *values, (const uint8_t *)values); /* little-endian, see dtype.c */
     }
 }
 
@@ -41,7 +42,8 @@ st_status st_weights_id(char out[ST_ID_TEXT], st_catalog *cat, const st_binding 
         if (slot->n_elements <= RUN * RUNS) {
             hash_values(&sha, cat, slot, 0, (size_t)slot->n_elements);
         } else {
-            for (uint64_t k = 0; k < RUNS; k++) hash_values(&sha, cat, slot, k * (slot->n_elements - RUN) / (RUNS - 1), RUN);
+            for (uint64_t k = 0; k < RUNS; k++)
+                hash_values(&sha, cat, slot, k * (slot->n_elements - RUN) / (RUNS - 1), RUN);
         }
     }
     uint8_t digest[SHA256_DIGEST_SIZE];

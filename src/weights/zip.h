@@ -1,5 +1,6 @@
-/* zip.h: the list of a zip archive's entries, from a mapped file. The central directory is trusted only where local headers agree, entries must not overlap,
- * and nothing is expanded here. Stored and deflated entries, zip64; no encryption, no split archives.
+/* zip.h: the list of a zip archive's entries, from a mapped file. The central directory is trusted only where local
+ * headers agree, entries must not overlap, and nothing is expanded here. Stored and deflated entries, zip64; no
+ * encryption, no split archives.
  */
 #ifndef ST_WEIGHTS_ZIP_H
 #define ST_WEIGHTS_ZIP_H
@@ -17,10 +18,11 @@ typedef struct st_zip_entry {
     uint32_t n_name;
     uint32_t crc;
     bool deflated;
-    uint64_t header;   /* offset of the local header */
+    uint64_t header;           /* offset of the local header */
     const unsigned char *data; /* n_packed bytes in the map */
     uint64_t n_packed;
-    uint64_t n;        /* expanded; n_packed when stored, at most ST_MAX_DEFLATE_RATIO times that (and a little) when deflated */
+    uint64_t
+        n; /* expanded; n_packed when stored, at most ST_MAX_DEFLATE_RATIO times that (and a little) when deflated */
 } st_zip_entry;
 
 typedef struct st_zip {

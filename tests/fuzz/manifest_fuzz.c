@@ -1,5 +1,6 @@
-/* manifest_fuzz.c: a whole small model whose catalogue the input edits: the first byte picks the layout, then every four bytes change one tensor (drop, a side, rank, type, a
- * letter of the name). Property: an accepted model has every canonical tensor inside its published one and sizes within their limits, and its id can be made. */
+/* manifest_fuzz.c: a whole small model whose catalogue the input edits: the first byte picks the layout, then every
+ * four bytes change one tensor (drop, a side, rank, type, a letter of the name). Property: an accepted model has
+ * every canonical tensor inside its published one and sizes within their limits, and its id can be made. */
 #include <stdlib.h>
 #include <string.h>
 #include "../unit/weights_model.h"
@@ -7,9 +8,9 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 
-#define CHECK(condition) \
-    do {                 \
-        if (!(condition)) abort(); \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) abort();                                                                                     \
     } while (0)
 
 #define MAX_EDITS 64
@@ -46,9 +47,7 @@ static void edit(edited *x, const unsigned char *e)
     const size_t i = (e[0] | (size_t)(e[1] & 7) << 8) % m->n;
     tiny_tensor *t = &m->tensors[i];
     switch (e[1] >> 3 & 7) {
-    case 0:
-        *t = m->tensors[--m->n];
-        return;
+    case 0: *t = m->tensors[--m->n]; return;
     case 1:
         if (t->rank) t->shape[e[2] % t->rank] = e[3];
         break;
@@ -60,18 +59,12 @@ static void edit(edited *x, const unsigned char *e)
         for (uint32_t d = 0; d < t->rank; d++)
             if (!t->shape[d]) t->shape[d] = 1;
         break;
-    case 4:
-        t->dtype = (st_dtype)(e[2] % ST_N_DTYPES);
-        break;
-    case 5:
-        t->name[e[2] % strlen(t->name)] = (char)('.' + e[3] % 77);
-        break;
+    case 4: t->dtype = (st_dtype)(e[2] % ST_N_DTYPES); break;
+    case 5: t->name[e[2] % strlen(t->name)] = (char)('.' + e[3] % 77); break;
     case 6:
         if (t->rank) t->shape[e[2] % t->rank] <<= e[3] % 60;
         break;
-    default:
-        memcpy(t->shape, m->tensors[(i + e[2]) % m->n].shape, sizeof t->shape);
-        break;
+    default: memcpy(t->shape, m->tensors[(i + e[2]) % m->n].shape, sizeof t->shape); break;
     }
     fit_bytes(x, t);
 }
@@ -82,17 +75,21 @@ static void check(st_catalog *cat)
     st_dims dims;
     st_binding binding;
     char id[ST_ID_TEXT];
-    if (st_naming_find(&naming, cat, NULL) != ST_OK || st_dims_from_shapes(&dims, cat, &naming, NULL, NULL) != ST_OK) return;
+    if (st_naming_find(&naming, cat, NULL) != ST_OK || st_dims_from_shapes(&dims, cat, &naming, NULL, NULL) != ST_OK)
+        return;
     st_dims_observe(&dims, cat, &naming);
-    if (st_dims_check_limits(&dims, NULL) != ST_OK || st_manifest_bind(&binding, cat, &naming, &dims, NULL) != ST_OK) return;
+    if (st_dims_check_limits(&dims, NULL) != ST_OK || st_manifest_bind(&binding, cat, &naming, &dims, NULL) != ST_OK)
+        return;
     for (size_t i = 0; i < cat->n; i++) CHECK(cat->entries[i].used);
     for (size_t i = 0; i < binding.n; i++) {
         const st_slot *s = &binding.slots[i];
         CHECK(i == 0 || strcmp(binding.slots[i - 1].name, s->name) < 0);
-        CHECK(s->n_elements > 0 && s->first <= s->entry->n_elements && s->n_elements <= s->entry->n_elements - s->first);
+        CHECK(s->n_elements > 0 && s->first <= s->entry->n_elements &&
+              s->n_elements <= s->entry->n_elements - s->first);
     }
     CHECK(st_weights_id(id, cat, &binding, NULL) == ST_OK && strlen(id) == 64);
-    if (st_dims_finish(&dims, NULL) == ST_OK) CHECK(dims.grid >= 1 && dims.grid * dims.patch == dims.image_size && dims.vit_width % dims.vit_heads == 0);
+    if (st_dims_finish(&dims, NULL) == ST_OK)
+        CHECK(dims.grid >= 1 && dims.grid * dims.patch == dims.image_size && dims.vit_width % dims.vit_heads == 0);
     st_binding_free(&binding);
 }
 
@@ -109,7 +106,8 @@ static bool names_are_unique(const tiny_model *m, st_catalog *cat)
         b.data = t->bytes;
         b.n = t->n_bytes;
         memcpy(e.shape, t->shape, sizeof e.shape);
-        fine = st_catalog_add_blob(cat, &b, &e.blob, NULL) == ST_OK && st_catalog_add(cat, &e, t->name, strlen(t->name), NULL) == ST_OK;
+        fine = st_catalog_add_blob(cat, &b, &e.blob, NULL) == ST_OK &&
+               st_catalog_add(cat, &e, t->name, strlen(t->name), NULL) == ST_OK;
     }
     return fine && st_catalog_finish(cat, NULL) == ST_OK;
 }

@@ -1,5 +1,6 @@
-/* pickle_fuzz.c: a bare pickle, or a whole archive when the input starts with "PK". Properties: an accepted pickle names nothing but the listed globals (found by a scanner
- * of its own), every view lies inside its storage, and every tensor of an accepted archive can be read to its last byte. */
+/* pickle_fuzz.c: a bare pickle, or a whole archive when the input starts with "PK". Properties: an accepted pickle
+ * names nothing but the listed globals (found by a scanner of its own), every view lies inside its storage, and
+ * every tensor of an accepted archive can be read to its last byte. */
 #include <stdlib.h>
 #include <string.h>
 #include "weights/pickle.h"
@@ -7,18 +8,46 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 
-#define CHECK(condition) \
-    do {                 \
-        if (!(condition)) abort(); \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) abort();                                                                                     \
     } while (0)
 #define MAX_EXPANDED (1u << 22) /* bytes of one storage that the fuzzer looks at */
 
-static const char *const allowed[] = { "collections\nOrderedDict\n", "torch._utils\n_rebuild_tensor_v2\n", "torch._utils\n_rebuild_parameter\n", "torch\nSize\n",
-    "torch.storage\nUntypedStorage\n", "torch.storage\nTypedStorage\n", "torch\nFloatStorage\n", "torch\nHalfStorage\n", "torch\nBFloat16Storage\n",
-    "torch\nDoubleStorage\n", "torch\nLongStorage\n", "torch\nIntStorage\n", "torch\nShortStorage\n", "torch\nCharStorage\n", "torch\nByteStorage\n",
-    "torch\nBoolStorage\n", "torch\nComplexFloatStorage\n", "torch\nfloat32\n", "torch\nfloat\n", "torch\nfloat64\n", "torch\ndouble\n", "torch\nfloat16\n",
-    "torch\nhalf\n", "torch\nbfloat16\n", "torch\nint64\n", "torch\nlong\n", "torch\nint32\n", "torch\nint\n", "torch\nint16\n", "torch\nshort\n", "torch\nint8\n",
-    "torch\nuint8\n", "torch\nbool\n", "torch\ncomplex64\n" };
+static const char *const allowed[] = { "collections\nOrderedDict\n",
+                                       "torch._utils\n_rebuild_tensor_v2\n",
+                                       "torch._utils\n_rebuild_parameter\n",
+                                       "torch\nSize\n",
+                                       "torch.storage\nUntypedStorage\n",
+                                       "torch.storage\nTypedStorage\n",
+                                       "torch\nFloatStorage\n",
+                                       "torch\nHalfStorage\n",
+                                       "torch\nBFloat16Storage\n",
+                                       "torch\nDoubleStorage\n",
+                                       "torch\nLongStorage\n",
+                                       "torch\nIntStorage\n",
+                                       "torch\nShortStorage\n",
+                                       "torch\nCharStorage\n",
+                                       "torch\nByteStorage\n",
+                                       "torch\nBoolStorage\n",
+                                       "torch\nComplexFloatStorage\n",
+                                       "torch\nfloat32\n",
+                                       "torch\nfloat\n",
+                                       "torch\nfloat64\n",
+                                       "torch\ndouble\n",
+                                       "torch\nfloat16\n",
+                                       "torch\nhalf\n",
+                                       "torch\nbfloat16\n",
+                                       "torch\nint64\n",
+                                       "torch\nlong\n",
+                                       "torch\nint32\n",
+                                       "torch\nint\n",
+                                       "torch\nint16\n",
+                                       "torch\nshort\n",
+                                       "torch\nint8\n",
+                                       "torch\nuint8\n",
+                                       "torch\nbool\n",
+                                       "torch\ncomplex64\n" };
 
 /* Bytes of the two lines after a GLOBAL opcode, which must be one of the list. */
 static size_t check_global(const unsigned char *at, size_t n)
@@ -65,14 +94,16 @@ static void fuzz_pickle(const unsigned char *bytes, size_t n)
     for (size_t i = 0; i < pickle.n_tensors; i++) {
         const st_pickle_tensor *t = &pickle.tensors[i];
         CHECK(t->storage < pickle.n_storages && t->rank <= ST_MAX_RANK);
-        CHECK((const unsigned char *)t->name >= bytes && t->n_name <= n - (size_t)((const unsigned char *)t->name - bytes));
+        CHECK((const unsigned char *)t->name >= bytes &&
+              t->n_name <= n - (size_t)((const unsigned char *)t->name - bytes));
         const uint64_t n_elements = pickle.storages[t->storage].n_elements;
         uint64_t product = 1, last = t->offset, span;
         bool empty = false;
         for (uint32_t d = 0; d < t->rank; d++) empty = empty || t->shape[d] == 0;
         for (uint32_t d = 0; d < t->rank && !empty; d++) {
             CHECK(!__builtin_mul_overflow(product, t->shape[d], &product));
-            CHECK(!__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &span) && !__builtin_add_overflow(last, span, &last));
+            CHECK(!__builtin_mul_overflow(t->shape[d] - 1, t->stride[d], &span) &&
+                  !__builtin_add_overflow(last, span, &last));
         }
         CHECK(empty ? t->offset <= n_elements : product <= n_elements && last < n_elements);
     }

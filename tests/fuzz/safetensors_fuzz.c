@@ -1,5 +1,6 @@
-/* safetensors_fuzz.c: a safetensors file, then sizes and manifest from what it holds. Property: whatever the reader accepts is whole: unique names, shape x type equal to
- * the bytes, the tensors tiling the data exactly; and every canonical tensor of an accepted model lies inside its published one. */
+/* safetensors_fuzz.c: a safetensors file, then sizes and manifest from what it holds. Property: whatever the reader
+ * accepts is whole: unique names, shape x type equal to the bytes, the tensors tiling the data exactly; and every
+ * canonical tensor of an accepted model lies inside its published one. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
@@ -9,9 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
 
-#define CHECK(condition) \
-    do {                 \
-        if (!(condition)) abort(); \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition)) abort();                                                                                     \
     } while (0)
 
 static void check_entries(const st_catalog *cat)
@@ -24,7 +25,8 @@ static void check_entries(const st_catalog *cat)
         CHECK(e->contiguous && e->rank <= ST_MAX_RANK && e->blob < cat->n_blobs);
         for (uint32_t d = 0; d < e->rank; d++) CHECK(!__builtin_mul_overflow(product, e->shape[d], &product));
         CHECK(product == e->n_elements);
-        CHECK(e->offset <= cat->blobs[e->blob].n && product * st_dtype_size(e->dtype) <= cat->blobs[e->blob].n - e->offset);
+        CHECK(e->offset <= cat->blobs[e->blob].n &&
+              product * st_dtype_size(e->dtype) <= cat->blobs[e->blob].n - e->offset);
         n_bytes += product * st_dtype_size(e->dtype);
     }
     CHECK(cat->n_blobs == 1 && n_bytes == cat->blobs[0].n);
@@ -37,12 +39,15 @@ static void check_model(st_catalog *cat)
     st_dims dims;
     st_binding binding;
     char id[ST_ID_TEXT];
-    if (st_naming_find(&naming, cat, NULL) != ST_OK || st_dims_from_shapes(&dims, cat, &naming, NULL, NULL) != ST_OK) return;
+    if (st_naming_find(&naming, cat, NULL) != ST_OK || st_dims_from_shapes(&dims, cat, &naming, NULL, NULL) != ST_OK)
+        return;
     st_dims_observe(&dims, cat, &naming);
-    if (st_dims_check_limits(&dims, NULL) != ST_OK || st_manifest_bind(&binding, cat, &naming, &dims, NULL) != ST_OK) return;
+    if (st_dims_check_limits(&dims, NULL) != ST_OK || st_manifest_bind(&binding, cat, &naming, &dims, NULL) != ST_OK)
+        return;
     for (size_t i = 0; i < binding.n; i++) {
         const st_slot *s = &binding.slots[i];
-        CHECK(s->n_elements > 0 && s->first <= s->entry->n_elements && s->n_elements <= s->entry->n_elements - s->first);
+        CHECK(s->n_elements > 0 && s->first <= s->entry->n_elements &&
+              s->n_elements <= s->entry->n_elements - s->first);
     }
     CHECK(st_weights_id(id, cat, &binding, NULL) == ST_OK && strlen(id) == 64);
     st_binding_free(&binding);

@@ -1,5 +1,6 @@
-/* weights_inventory_test.c: the manifest against the lists of tensors of the three released files (tests/data/inventory): every row falls in a class, no required
- * tensor is missing from them, every size is found from shapes alone, and both layouts of SAM 3 map onto the same canonical tensors.
+/* weights_inventory_test.c: the manifest against the lists of tensors of the three released files
+ * (tests/data/inventory): every row falls in a class, no required tensor is missing from them, every size is found
+ * from shapes alone, and both layouts of SAM 3 map onto the same canonical tensors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +33,8 @@ static void read_inventory(inventory *v, const char *file)
         v->names[v->n] = strdup(name);
         v->sources[v->n] = strdup(source);
         v->ranks[v->n] = 0;
-        for (char *side = strtok(shape, ","); side; side = strtok(NULL, ",")) v->shapes[v->n][v->ranks[v->n]++] = strtoull(side, NULL, 10);
+        for (char *side = strtok(shape, ","); side; side = strtok(NULL, ","))
+            v->shapes[v->n][v->ranks[v->n]++] = strtoull(side, NULL, 10);
         v->n++;
     }
     fclose(f);
@@ -58,7 +60,9 @@ static void make_catalog(st_catalog *cat, const inventory *v, const char *(*rena
         char renamed[512];
         const char *name = rename ? rename(renamed, v->names[i]) : v->names[i];
         if (!name) continue;
-        st_entry e = { .dtype = strcmp(v->sources[i], "complex64") == 0 ? ST_DTYPE_C64 : ST_DTYPE_F32, .rank = v->ranks[i], .contiguous = true };
+        st_entry e = { .dtype = strcmp(v->sources[i], "complex64") == 0 ? ST_DTYPE_C64 : ST_DTYPE_F32,
+                       .rank = v->ranks[i],
+                       .contiguous = true };
         memcpy(e.shape, v->shapes[i], sizeof v->shapes[i]);
         assert_int_equal(st_catalog_add(cat, &e, name, strlen(name), &err), ST_OK);
     }
@@ -72,7 +76,8 @@ typedef struct opened {
     st_binding binding;
 } opened;
 
-static st_status try_open(opened *o, const inventory *v, const char *(*rename)(char out[512], const char *name), st_error *err)
+static st_status try_open(opened *o, const inventory *v, const char *(*rename)(char out[512], const char *name),
+                          st_error *err)
 {
     make_catalog(&o->cat, v, rename);
     o->binding = (st_binding){ 0 };
@@ -103,7 +108,8 @@ static uint64_t part_elements(const opened *o, st_part part)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < o->binding.n; i++)
-        if (st_row_part(o->binding.slots[i].row) == part && st_row_need(o->binding.slots[i].row) != ST_NEED_KNOWN) n += o->binding.slots[i].n_elements;
+        if (st_row_part(o->binding.slots[i].row) == part && st_row_need(o->binding.slots[i].row) != ST_NEED_KNOWN)
+            n += o->binding.slots[i].n_elements;
     return n;
 }
 
@@ -140,7 +146,8 @@ static void meta_sam3_falls_in_classes(void **state)
     assert_false(o.dims.joint_score);
     assert_false(o.dims.clamp_presence);
     for (int part = 0; part < ST_N_PARTS; part++) assert_int_equal(o.binding.has[part], part != ST_PART_TRACK_NECK);
-    /* whole parts, less what is never used: the class row, the last neck level, CLIP's projection, points, the third mask convolution */
+    /* whole parts, less what is never used: the class row, the last neck level, CLIP's projection, points, the
+     * third mask convolution */
     assert_int_equal(part_elements(&o, ST_PART_VIT), 446237696 - 1024);
     assert_int_equal(part_elements(&o, ST_PART_NECK), 7802112 - 852480);
     assert_int_equal(part_elements(&o, ST_PART_TEXT), 353724672 - 524288);
@@ -150,7 +157,8 @@ static void meta_sam3_falls_in_classes(void **state)
     assert_int_equal(part_elements(&o, ST_PART_MASK), 2298881 - 590592);
     assert_int_equal(part_elements(&o, ST_PART_SCORE), 1182976);
     assert_int_equal(part_elements(&o, ST_PART_CLICK_NECK), 7802112 - 852480);
-    assert_int_equal(part_elements(&o, ST_PART_CLICK), 4215109 + 6476 + 256 + 256); /* the Fourier matrix counts twice; no_mem_embed */
+    assert_int_equal(part_elements(&o, ST_PART_CLICK),
+                     4215109 + 6476 + 256 + 256); /* the Fourier matrix counts twice; no_mem_embed */
     assert_int_equal(part_elements(&o, ST_PART_TRACK), 5922304 + 1384608 + 197376 + 16448 + 1297 - 256);
     close_inventory(&o);
     free_inventory(&v);
@@ -192,9 +200,11 @@ static void meta_sam31_falls_in_classes(void **state)
     assert_int_equal(o.dims.mem_down_width, 16);
     assert_true(o.dims.joint_score);
     for (int part = 0; part < ST_N_PARTS; part++) assert_true(o.binding.has[part]);
-    for (int part = ST_PART_NECK; part <= ST_PART_TRACK_NECK; part += part == ST_PART_NECK ? ST_PART_CLICK_NECK - ST_PART_NECK : 2)
+    for (int part = ST_PART_NECK; part <= ST_PART_TRACK_NECK;
+         part += part == ST_PART_NECK ? ST_PART_CLICK_NECK - ST_PART_NECK : 2)
         assert_int_equal(part_elements(&o, (st_part)part), 6949632);
-    /* every tensor of the tracker is used by some stage: 457 of them, 19,629,494 elements, the click's Fourier matrix twice */
+    /* every tensor of the tracker is used by some stage: 457 of them, 19,629,494 elements, the click's Fourier
+     * matrix twice */
     assert_int_equal(part_elements(&o, ST_PART_CLICK) + part_elements(&o, ST_PART_TRACK), 19629494 + 256);
     close_inventory(&o);
     free_inventory(&v);
@@ -211,8 +221,8 @@ static void check_same_source(const st_slot *hf, const st_slot *meta, const inve
     }
 }
 
-/* Both layouts hold the same canonical tensors with the same shapes, and the third column of the Hugging Face list (made from its conversion script)
- * names the very tensor that the table takes from Meta's file. */
+/* Both layouts hold the same canonical tensors with the same shapes, and the third column of the Hugging Face list
+ * (made from its conversion script) names the very tensor that the table takes from Meta's file. */
 static void both_layouts_hold_the_same_tensors(void **state)
 {
     (void)state;
@@ -249,7 +259,10 @@ static const char *replace_prefix(char out[512], const char *name, const char *f
     return out;
 }
 
-static const char *nested_neck(char out[512], const char *name) { return replace_prefix(out, name, "tracker_neck.", "tracker_model.tracker_neck."); }
+static const char *nested_neck(char out[512], const char *name)
+{
+    return replace_prefix(out, name, "tracker_neck.", "tracker_model.tracker_neck.");
+}
 
 static const char *detector_only(char out[512], const char *name)
 {
@@ -299,7 +312,8 @@ static const char *without_rotary(char out[512], const char *name)
 static const char *without_unused(char out[512], const char *name)
 {
     (void)out;
-    static const char *const parts[] = { "freqs_cis", "text_projection", "convs.3.", "points_", "conv_layers.2.", "norms.2.", "tracker." };
+    static const char *const parts[] = { "freqs_cis",      "text_projection", "convs.3.", "points_",
+                                         "conv_layers.2.", "norms.2.",        "tracker." };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(name, parts[i])) return NULL;
     return name;
@@ -314,10 +328,12 @@ static void other_prefixes_are_accepted(void **state)
         size_t n;
         bool click;
     } cases[] = {
-        { "sam3-hf.tsv", nested_neck, 1797, true },     { "sam3-hf.tsv", detector_only, 1468, false },   { "sam3-hf.tsv", short_text, 1797, true },
-        { "sam3-hf.tsv", model_around, 1797, true },    { "sam3-meta.tsv", model_around, 1465, true },   { "sam3-meta.tsv", module_around, 1465, true },
-        { "sam3-meta.tsv", bare_detector, 1156, false }, { "sam3-meta.tsv", predictor_prefix, 1465, true }, { "sam31-meta.tsv", old_sam31, 1623, true },
-        { "sam31-meta.tsv", module_around, 1623, true }, { "sam3-meta.tsv", without_rotary, 1433, true },
+        { "sam3-hf.tsv", nested_neck, 1797, true },      { "sam3-hf.tsv", detector_only, 1468, false },
+        { "sam3-hf.tsv", short_text, 1797, true },       { "sam3-hf.tsv", model_around, 1797, true },
+        { "sam3-meta.tsv", model_around, 1465, true },   { "sam3-meta.tsv", module_around, 1465, true },
+        { "sam3-meta.tsv", bare_detector, 1156, false }, { "sam3-meta.tsv", predictor_prefix, 1465, true },
+        { "sam31-meta.tsv", old_sam31, 1623, true },     { "sam31-meta.tsv", module_around, 1623, true },
+        { "sam3-meta.tsv", without_rotary, 1433, true },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static inventory v;
@@ -366,7 +382,8 @@ static void partial_prefixes_are_refused(void **state)
     st_error err = { 0 };
     read_inventory(&v, "sam3-meta.tsv");
     assert_int_equal(try_open(&o, &v, one_renamed, &err), ST_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "\"detector.geometry_encoder.label_embed.weight\" (expected [2, 256]) and 69 more are missing"));
+    assert_non_null(strstr(
+        err.message, "\"detector.geometry_encoder.label_embed.weight\" (expected [2, 256]) and 69 more are missing"));
     assert_non_null(strstr(err.message, "\"model.geometry_encoder.boxes_direct_project.bias\", which is unknown"));
     close_inventory(&o);
     assert_int_equal(try_open(&o, &v, one_more, &err), ST_ERR_FORMAT);
@@ -378,8 +395,9 @@ static void partial_prefixes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meta_sam3_falls_in_classes),   cmocka_unit_test(hf_sam3_falls_in_classes),     cmocka_unit_test(meta_sam31_falls_in_classes),
-        cmocka_unit_test(both_layouts_hold_the_same_tensors), cmocka_unit_test(other_prefixes_are_accepted), cmocka_unit_test(known_tensors_may_be_absent),
+        cmocka_unit_test(meta_sam3_falls_in_classes),   cmocka_unit_test(hf_sam3_falls_in_classes),
+        cmocka_unit_test(meta_sam31_falls_in_classes),  cmocka_unit_test(both_layouts_hold_the_same_tensors),
+        cmocka_unit_test(other_prefixes_are_accepted),  cmocka_unit_test(known_tensors_may_be_absent),
         cmocka_unit_test(partial_prefixes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

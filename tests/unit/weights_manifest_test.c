@@ -1,5 +1,6 @@
-/* weights_manifest_test.c: every tensor of a model of each layout dropped, renamed, misshapen, emptied and mistyped, one at a time: each is refused by its own
- * name, but for the few that may be absent or that alone say how large something is. Also sizes from config.json, and models of other families.
+/* weights_manifest_test.c: every tensor of a model of each layout dropped, renamed, misshapen, emptied and
+ * mistyped, one at a time: each is refused by its own name, but for the few that may be absent or that alone say
+ * how large something is. Also sizes from config.json, and models of other families.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,10 +50,25 @@ static bool one_of(const char *name, const char *const *parts)
 /* Used by no stage, or switched off by their absence. */
 static bool may_be_absent(const tiny_model *m, const char *name)
 {
-    static const char *const known[] = { "freqs_cis", "encoder.text_projection", "position_ids", ".convs.3.", "sam2_convs.3.", "fpn_layers.3.", "points_direct",
-        "points_pool", "points_pos", "pixel_decoder.conv_layers.2", "pixel_decoder.norms.2", NULL };
-    static const char *const options[] = { "tracker.no_obj_embed_spatial", "tracker.maskmem_backbone.out_proj", "tracker.obj_ptr_tpos_proj",
-        "occlusion_spatial_embedding_parameter", "memory_encoder.projection", "temporal_positional_encoding_projection_layer", NULL };
+    static const char *const known[] = { "freqs_cis",
+                                         "encoder.text_projection",
+                                         "position_ids",
+                                         ".convs.3.",
+                                         "sam2_convs.3.",
+                                         "fpn_layers.3.",
+                                         "points_direct",
+                                         "points_pool",
+                                         "points_pos",
+                                         "pixel_decoder.conv_layers.2",
+                                         "pixel_decoder.norms.2",
+                                         NULL };
+    static const char *const options[] = { "tracker.no_obj_embed_spatial",
+                                           "tracker.maskmem_backbone.out_proj",
+                                           "tracker.obj_ptr_tpos_proj",
+                                           "occlusion_spatial_embedding_parameter",
+                                           "memory_encoder.projection",
+                                           "temporal_positional_encoding_projection_layer",
+                                           NULL };
     return one_of(name, known) || (!m->naming.sam31 && one_of(name, options));
 }
 
@@ -134,10 +150,15 @@ static void every_tensor_renamed(void **state)
 /* One more along one side. These sides are in no other tensor: another length is simply another model. */
 static bool says_its_own_size(const char *name, uint32_t dim)
 {
-    static const char *const rows[] = { "token_embedding", "encoder.positional_embedding", "maskmem_tpos_enc",
-        "memory_temporal_positional_encoding", "prompt_encoder.point_embed.weight", NULL };
+    static const char *const rows[] = { "token_embedding",
+                                        "encoder.positional_embedding",
+                                        "maskmem_tpos_enc",
+                                        "memory_temporal_positional_encoding",
+                                        "prompt_encoder.point_embed.weight",
+                                        NULL };
     if (dim == 0 && one_of(name, rows)) return true;
-    return dim == 1 && (strstr(name, "backbone.embeddings.position_embeddings") != NULL); /* side^2 + 1 rows: a class row */
+    return dim == 1 &&
+           (strstr(name, "backbone.embeddings.position_embeddings") != NULL); /* side^2 + 1 rows: a class row */
 }
 
 /* Two tensors share the side and disagree: either may be named. */
@@ -157,7 +178,8 @@ static void every_side_changed(void **state)
         for (size_t i = 0; i < m.n; i++) {
             tiny_tensor *t = &m.tensors[i];
             for (uint32_t d = 0; d < t->rank; d++) {
-                if (strstr(t->name, "freqs_cis") || (strstr(t->name, "encoder.text_projection") && t->shape[d] == 9)) continue; /* never read */
+                if (strstr(t->name, "freqs_cis") || (strstr(t->name, "encoder.text_projection") && t->shape[d] == 9))
+                    continue; /* never read */
                 t->shape[d]++;
                 const st_status status = open_model(&m, &err);
                 t->shape[d]--;
@@ -226,8 +248,11 @@ static void every_tensor_mistyped(void **state)
 static void layer_numbers_are_bounded(void **state)
 {
     (void)state;
-    static const char *const added[] = { "detector.backbone.vision_backbone.trunk.blocks.4294967295.norm1.weight",
-        "detector.backbone.vision_backbone.trunk.blocks.99999999999999999999999.norm1.weight", "detector.transformer.decoder.layers.4000000000.norm1.weight" };
+    static const char *const added[] = {
+        "detector.backbone.vision_backbone.trunk.blocks.4294967295.norm1.weight",
+        "detector.backbone.vision_backbone.trunk.blocks.99999999999999999999999.norm1.weight",
+        "detector.transformer.decoder.layers.4000000000.norm1.weight"
+    };
     for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
         tiny_model m;
         st_error err;
@@ -244,14 +269,25 @@ static void other_models_are_named(void **state)
     static const struct {
         const char *keys[3], *model;
     } cases[] = {
-        { { "image_encoder.trunk.pos_embed_window", "memory_attention.layers.0.norm1.weight", "no_mem_embed" }, "SAM 2," },
-        { { "image_encoder.trunk.pos_embed_window", "memory_attention.layers.0.norm1.weight", "no_obj_embed_spatial" }, "SAM 2.1" },
-        { { "vision_encoder.backbone.pos_embed_window", "no_memory_embedding", "occlusion_spatial_embedding_parameter" }, "SAM 2.1" },
-        { { "image_encoder.blocks.0.attn.rel_pos_h", "prompt_encoder.not_a_point_embed.weight", "mask_decoder.iou_token.weight" }, "SAM (the first one)" },
-        { { "image_encoder.patch_embed.seq.0.c.weight", "prompt_encoder.not_a_point_embed.weight", "mask_decoder.iou_token.weight" }, "MobileSAM" },
-        { { "image_encoder.blocks.0.attn.rel_pos_h", "mask_decoder.hf_token.weight", "mask_decoder.iou_token.weight" }, "HQ-SAM" },
-        { { "image_encoder.trunk.pos_embed_window", "spatial_perceiver.latents_1d", "no_obj_embed_spatial" }, "EdgeTAM" },
-        { { "detector.backbone.vision_backbone.trunk.model.backbone.model.stages.0.weight", "a", "b" }, "EfficientSAM3" },
+        { { "image_encoder.trunk.pos_embed_window", "memory_attention.layers.0.norm1.weight", "no_mem_embed" },
+          "SAM 2," },
+        { { "image_encoder.trunk.pos_embed_window", "memory_attention.layers.0.norm1.weight", "no_obj_embed_spatial" },
+          "SAM 2.1" },
+        { { "vision_encoder.backbone.pos_embed_window", "no_memory_embedding",
+            "occlusion_spatial_embedding_parameter" },
+          "SAM 2.1" },
+        { { "image_encoder.blocks.0.attn.rel_pos_h", "prompt_encoder.not_a_point_embed.weight",
+            "mask_decoder.iou_token.weight" },
+          "SAM (the first one)" },
+        { { "image_encoder.patch_embed.seq.0.c.weight", "prompt_encoder.not_a_point_embed.weight",
+            "mask_decoder.iou_token.weight" },
+          "MobileSAM" },
+        { { "image_encoder.blocks.0.attn.rel_pos_h", "mask_decoder.hf_token.weight", "mask_decoder.iou_token.weight" },
+          "HQ-SAM" },
+        { { "image_encoder.trunk.pos_embed_window", "spatial_perceiver.latents_1d", "no_obj_embed_spatial" },
+          "EdgeTAM" },
+        { { "detector.backbone.vision_backbone.trunk.model.backbone.model.stages.0.weight", "a", "b" },
+          "EfficientSAM3" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         st_catalog cat = { 0 };
@@ -259,7 +295,8 @@ static void other_models_are_named(void **state)
         const st_blob blob = { 0 };
         st_entry e = { .contiguous = true };
         assert_int_equal(st_catalog_add_blob(&cat, &blob, &e.blob, &err), ST_OK);
-        for (size_t k = 0; k < 3; k++) assert_int_equal(st_catalog_add(&cat, &e, cases[i].keys[k], strlen(cases[i].keys[k]), &err), ST_OK);
+        for (size_t k = 0; k < 3; k++)
+            assert_int_equal(st_catalog_add(&cat, &e, cases[i].keys[k], strlen(cases[i].keys[k]), &err), ST_OK);
         assert_int_equal(st_catalog_finish(&cat, &err), ST_OK);
         assert_int_equal(open_catalog(&cat, &err), ST_ERR_UNSUPPORTED);
         if (!strstr(err.message, cases[i].model)) fail_msg("expected %s: %s", cases[i].model, err.message);
@@ -276,7 +313,8 @@ static void near_relatives_are_named(void **state)
     tiny_make(&m, ST_LAYOUT_META, false);
     for (size_t i = m.n; i-- > 0;)
         if (strstr(m.tensors[i].name, ".trunk.")) tiny_drop(&m, i);
-    tiny_add(&m, "detector.backbone.vision_backbone.trunk.model.backbone.model.conv.weight", ST_DTYPE_F32, 1, (uint64_t[]){ 4 });
+    tiny_add(&m, "detector.backbone.vision_backbone.trunk.model.backbone.model.conv.weight", ST_DTYPE_F32, 1,
+             (uint64_t[]){ 4 });
     assert_int_equal(open_model(&m, &err), ST_ERR_FORMAT);
     assert_non_null(strstr(err.message, "this looks like EfficientSAM3"));
     tiny_free(&m);
@@ -294,10 +332,11 @@ static void an_empty_file_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_models_are_accepted), cmocka_unit_test(every_tensor_dropped),      cmocka_unit_test(every_tensor_renamed),
-        cmocka_unit_test(every_side_changed),        cmocka_unit_test(empty_and_flat_tensors),    cmocka_unit_test(every_tensor_mistyped),
-        cmocka_unit_test(layer_numbers_are_bounded), cmocka_unit_test(other_models_are_named),    cmocka_unit_test(near_relatives_are_named),
-        cmocka_unit_test(an_empty_file_is_refused),
+        cmocka_unit_test(whole_models_are_accepted), cmocka_unit_test(every_tensor_dropped),
+        cmocka_unit_test(every_tensor_renamed),      cmocka_unit_test(every_side_changed),
+        cmocka_unit_test(empty_and_flat_tensors),    cmocka_unit_test(every_tensor_mistyped),
+        cmocka_unit_test(layer_numbers_are_bounded), cmocka_unit_test(other_models_are_named),
+        cmocka_unit_test(near_relatives_are_named),  cmocka_unit_test(an_empty_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* weights_model.h: whole models of a few hundred KiB, made from the manifest's table for any layout, and written as any container. Values depend on the canonical name
- * and the index alone, so the layouts of one seed hold the same weights: q, k and v are packed here and must be found again by the reader.
+/* weights_model.h: whole models of a few hundred KiB, made from the manifest's table for any layout, and written as
+ * any container. Values depend on the canonical name and the index alone, so the layouts of one seed hold the same
+ * weights: q, k and v are packed here and must be found again by the reader.
  */
 #ifndef WEIGHTS_MODEL_H
 #define WEIGHTS_MODEL_H
@@ -35,39 +36,94 @@ static inline void tiny_dims(st_dims *d)
     st_dims_published(d);
     memset(d->vit_global, 0, sizeof d->vit_global);
     d->vit_global[1] = true;
-    d->image_size = 56; d->patch = 4; d->vit_width = 24; d->vit_heads = 3; d->vit_depth = 3; d->vit_mlp = 28; d->window = 5; d->pos_side = 6;
-    d->vocab = 50; d->context = 7; d->text_width = 12; d->text_heads = 3; d->text_depth = 2; d->text_mlp = 20;
-    d->width = 16; d->geo_layers = 2; d->geo_heads = 2; d->geo_ffn = 18; d->roi_size = 3; d->fusion_layers = 2; d->fusion_heads = 4; d->fusion_ffn = 22;
-    d->dec_layers = 3; d->dec_heads = 4; d->dec_ffn = 26; d->n_queries = 11; d->rpb_hidden = 16; d->score_ffn = 26; d->mask_heads = 2;
-    d->click_heads = 2; d->click_mlp = 30; d->click_layers = 2; d->click_downsample = 2; d->click_mask_channels = 8; d->click_mask_tokens = 4;
-    d->click_iou_hidden = 14; d->click_points = 4;
-    d->mem_layers = 2; d->mem_heads = 1; d->mem_ffn = 34; d->mem_channels = 8; d->mem_fuser_layers = 2; d->mem_fuser_ffn = 36; d->num_maskmem = 5;
-    d->mem_downsample = 1; d->mem_kernel = 1; d->mem_fuser_kernel = 3;
-    d->mux_slots = 5; d->mux_candidates = 3; d->prop_heads = 2; d->prop_layers = 2; d->prop_mlp = 32; d->prop_downsample = 2; d->prop_iou_hidden = 10;
+    d->image_size = 56;
+    d->patch = 4;
+    d->vit_width = 24;
+    d->vit_heads = 3;
+    d->vit_depth = 3;
+    d->vit_mlp = 28;
+    d->window = 5;
+    d->pos_side = 6;
+    d->vocab = 50;
+    d->context = 7;
+    d->text_width = 12;
+    d->text_heads = 3;
+    d->text_depth = 2;
+    d->text_mlp = 20;
+    d->width = 16;
+    d->geo_layers = 2;
+    d->geo_heads = 2;
+    d->geo_ffn = 18;
+    d->roi_size = 3;
+    d->fusion_layers = 2;
+    d->fusion_heads = 4;
+    d->fusion_ffn = 22;
+    d->dec_layers = 3;
+    d->dec_heads = 4;
+    d->dec_ffn = 26;
+    d->n_queries = 11;
+    d->rpb_hidden = 16;
+    d->score_ffn = 26;
+    d->mask_heads = 2;
+    d->click_heads = 2;
+    d->click_mlp = 30;
+    d->click_layers = 2;
+    d->click_downsample = 2;
+    d->click_mask_channels = 8;
+    d->click_mask_tokens = 4;
+    d->click_iou_hidden = 14;
+    d->click_points = 4;
+    d->mem_layers = 2;
+    d->mem_heads = 1;
+    d->mem_ffn = 34;
+    d->mem_channels = 8;
+    d->mem_fuser_layers = 2;
+    d->mem_fuser_ffn = 36;
+    d->num_maskmem = 5;
+    d->mem_downsample = 1;
+    d->mem_kernel = 1;
+    d->mem_fuser_kernel = 3;
+    d->mux_slots = 5;
+    d->mux_candidates = 3;
+    d->prop_heads = 2;
+    d->prop_layers = 2;
+    d->prop_mlp = 32;
+    d->prop_downsample = 2;
+    d->prop_iou_hidden = 10;
     d->mem_down_width = 3;
 }
 
 /* The same sizes as a config.json. */
 static const char tiny_config[] =
     "{\"model_type\": \"sam3_video\", \"detector_config\": {\n"
-    " \"vision_config\": {\"fpn_hidden_size\": 16, \"backbone_config\": {\"hidden_size\": 24, \"num_attention_heads\": 3, \"num_hidden_layers\": 3,\n"
-    "  \"intermediate_size\": 28, \"image_size\": 56, \"patch_size\": [4, 4], \"window_size\": 5, \"global_attn_indexes\": [1], \"pretrain_image_size\": 24}},\n"
-    " \"text_config\": {\"hidden_size\": 12, \"num_attention_heads\": 3, \"num_hidden_layers\": 2, \"intermediate_size\": 20, \"vocab_size\": 50,\n"
+    " \"vision_config\": {\"fpn_hidden_size\": 16, \"backbone_config\": {\"hidden_size\": 24, \"num_attention_heads\": "
+    "3, \"num_hidden_layers\": 3,\n"
+    "  \"intermediate_size\": 28, \"image_size\": 56, \"patch_size\": [4, 4], \"window_size\": 5, "
+    "\"global_attn_indexes\": [1], \"pretrain_image_size\": 24}},\n"
+    " \"text_config\": {\"hidden_size\": 12, \"num_attention_heads\": 3, \"num_hidden_layers\": 2, "
+    "\"intermediate_size\": 20, \"vocab_size\": 50,\n"
     "  \"max_position_embeddings\": 7, \"hidden_act\": \"gelu\"},\n"
-    " \"geometry_encoder_config\": {\"num_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 18, \"roi_size\": 3},\n"
+    " \"geometry_encoder_config\": {\"num_layers\": 2, \"num_attention_heads\": 2, \"intermediate_size\": 18, "
+    "\"roi_size\": 3},\n"
     " \"detr_encoder_config\": {\"num_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 22},\n"
-    " \"detr_decoder_config\": {\"num_layers\": 3, \"num_attention_heads\": 4, \"intermediate_size\": 26, \"num_queries\": 11},\n"
+    " \"detr_decoder_config\": {\"num_layers\": 3, \"num_attention_heads\": 4, \"intermediate_size\": 26, "
+    "\"num_queries\": 11},\n"
     " \"mask_decoder_config\": {\"num_attention_heads\": 2}},\n"
-    " \"tracker_config\": {\"image_size\": 56, \"memory_attention_num_layers\": 2, \"memory_attention_feed_forward_hidden_size\": 34,\n"
-    "  \"memory_encoder_output_channels\": 8, \"memory_fuser_num_layers\": 2, \"memory_fuser_intermediate_dim\": 36, \"memory_fuser_kernel_size\": 3,\n"
+    " \"tracker_config\": {\"image_size\": 56, \"memory_attention_num_layers\": 2, "
+    "\"memory_attention_feed_forward_hidden_size\": 34,\n"
+    "  \"memory_encoder_output_channels\": 8, \"memory_fuser_num_layers\": 2, \"memory_fuser_intermediate_dim\": 36, "
+    "\"memory_fuser_kernel_size\": 3,\n"
     "  \"mask_downsampler_kernel_size\": 1, \"num_maskmem\": 5,\n"
-    "  \"mask_decoder_config\": {\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"mlp_dim\": 30, \"iou_head_hidden_dim\": 14},\n"
+    "  \"mask_decoder_config\": {\"num_hidden_layers\": 2, \"num_attention_heads\": 2, \"mlp_dim\": 30, "
+    "\"iou_head_hidden_dim\": 14},\n"
     "  \"prompt_encoder_config\": {\"mask_input_channels\": 8}}}\n";
 
 /* What shapes do not tell of the same sizes: NAME.json beside a lone file. */
 static const char tiny_side[] =
-    "{\"detector_config\": {\"vision_config\": {\"backbone_config\": {\"num_attention_heads\": 3, \"image_size\": 56, \"window_size\": 5,\n"
-    "  \"global_attn_indexes\": [1]}}, \"text_config\": {\"num_attention_heads\": 3}, \"geometry_encoder_config\": {\"num_attention_heads\": 2},\n"
+    "{\"detector_config\": {\"vision_config\": {\"backbone_config\": {\"num_attention_heads\": 3, \"image_size\": 56, "
+    "\"window_size\": 5,\n"
+    "  \"global_attn_indexes\": [1]}}, \"text_config\": {\"num_attention_heads\": 3}, \"geometry_encoder_config\": "
+    "{\"num_attention_heads\": 2},\n"
     " \"detr_encoder_config\": {\"num_attention_heads\": 4}, \"mask_decoder_config\": {\"num_attention_heads\": 2}},\n"
     " \"tracker_config\": {\"mask_decoder_config\": {\"num_attention_heads\": 2}}}\n";
 
@@ -84,7 +140,8 @@ static inline void tiny_naming(st_naming *n, st_layout layout, bool sam31)
 static inline float tiny_value(const char *canonical, uint64_t index)
 {
     uint64_t h = 1469598103934665603u;
-    for (const char *c = strcmp(canonical, "click.grid_fourier") == 0 ? "click.point_fourier" : canonical; *c; c++) h = (h ^ (unsigned char)*c) * 1099511628211u;
+    for (const char *c = strcmp(canonical, "click.grid_fourier") == 0 ? "click.point_fourier" : canonical; *c; c++)
+        h = (h ^ (unsigned char)*c) * 1099511628211u;
     h ^= index * 0x9E3779B97F4A7C15u;
     h = (h ^ h >> 29) * 0xBF58476D1CE4E5B9u;
     return (float)((int)(h >> 56) - 128) / 128.0f;
@@ -97,7 +154,8 @@ static inline tiny_tensor *tiny_find(const tiny_model *m, const char *name)
     return NULL;
 }
 
-static inline tiny_tensor *tiny_add(tiny_model *m, const char *name, st_dtype dtype, uint32_t rank, const uint64_t *shape)
+static inline tiny_tensor *tiny_add(tiny_model *m, const char *name, st_dtype dtype, uint32_t rank,
+                                    const uint64_t *shape)
 {
     tiny_tensor *t = &m->tensors[m->n++];
     uint64_t n = 1;
@@ -198,7 +256,9 @@ static inline void tiny_convert(tiny_model *m, st_dtype to)
             memcpy(&bits, &f, 4);
             const double wide = f;
             const uint16_t brain = (uint16_t)(bits >> 16);
-            const uint16_t half = f == 0 ? (uint16_t)(bits >> 16) : (uint16_t)((bits >> 16 & 0x8000) | ((((bits >> 23) & 0xFF) - 112) << 10) | ((bits >> 13) & 0x3FF));
+            const uint16_t half = f == 0 ? (uint16_t)(bits >> 16)
+                                         : (uint16_t)((bits >> 16 & 0x8000) | ((((bits >> 23) & 0xFF) - 112) << 10) |
+                                                      ((bits >> 13) & 0x3FF));
             if (to == ST_DTYPE_F64) memcpy(bytes + 8 * i, &wide, 8);
             else memcpy(bytes + 2 * i, to == ST_DTYPE_F16 ? &half : &brain, 2);
         }
@@ -219,7 +279,9 @@ static inline void tiny_catalog(st_catalog *cat, const tiny_model *m)
         const st_blob blob = { .data = t->bytes, .n = t->n_bytes };
         st_entry e = { .dtype = t->dtype, .rank = t->rank, .contiguous = true };
         memcpy(e.shape, t->shape, sizeof e.shape);
-        if (st_catalog_add_blob(cat, &blob, &e.blob, &err) != ST_OK || st_catalog_add(cat, &e, t->name, strlen(t->name), &err) != ST_OK) temp_die(err.message);
+        if (st_catalog_add_blob(cat, &blob, &e.blob, &err) != ST_OK ||
+            st_catalog_add(cat, &e, t->name, strlen(t->name), &err) != ST_OK)
+            temp_die(err.message);
     }
     if (st_catalog_finish(cat, &err) != ST_OK) temp_die(err.message);
 }
@@ -270,7 +332,8 @@ static inline void tiny_safetensors(tiny_bytes *out, const tiny_model *m, size_t
         const tiny_tensor *t = &m->tensors[i];
         char line[512];
         int n = snprintf(line, sizeof line, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", t->name, st_dtype_name(t->dtype));
-        for (uint32_t d = 0; d < t->rank; d++) n += snprintf(line + n, sizeof line - (size_t)n, d ? ",%llu" : "%llu", (unsigned long long)t->shape[d]);
+        for (uint32_t d = 0; d < t->rank; d++)
+            n += snprintf(line + n, sizeof line - (size_t)n, d ? ",%llu" : "%llu", (unsigned long long)t->shape[d]);
         snprintf(line + n, sizeof line - (size_t)n, "],\"data_offsets\":[%zu,%zu]}", at, at + t->n_bytes);
         tiny_puts(&header, line);
         at += t->n_bytes;
@@ -306,7 +369,8 @@ static inline void tiny_write_sharded(const temp_folder *t, const char *folder, 
         temp_write(t, name, file.data, file.n);
         free(file.data);
         for (size_t i = first; i < end; i++) {
-            snprintf(line, sizeof line, "%s\"%s\": \"model-%05zu-of-%05zu.safetensors\"", i ? ",\n" : "", m->tensors[i].name, k + 1, n_shards);
+            snprintf(line, sizeof line, "%s\"%s\": \"model-%05zu-of-%05zu.safetensors\"", i ? ",\n" : "",
+                     m->tensors[i].name, k + 1, n_shards);
             tiny_puts(&index, line);
         }
     }
@@ -345,7 +409,8 @@ static inline void tiny_zip_add(tiny_zip *z, const char *name, const void *bytes
         deflateEnd(&s);
         free(room);
     }
-    const size_t pad = packed_entry ? 0 : (64 - (header + 30 + n_name) % 64) % 64, extra = pad && pad < 4 ? pad + 64 : pad;
+    const size_t pad = packed_entry ? 0 : (64 - (header + 30 + n_name) % 64) % 64,
+                 extra = pad && pad < 4 ? pad + 64 : pad;
     tiny_put(&z->file, "PK\3\4\24\0\0\0", 8);
     tiny_put_number(&z->file, packed_entry ? 8 : 0, 2);
     tiny_put_number(&z->file, 0, 4);
@@ -439,7 +504,8 @@ static inline void tiny_pickle_tensor(tiny_bytes *b, const tiny_tensor *t, size_
     for (uint32_t d = 0; d < t->rank; d++) tiny_pickle_number(b, t->shape[d]);
     tiny_puts(b, "t(");
     for (uint32_t d = 0; d < t->rank; d++) tiny_pickle_number(b, stride[d]);
-    tiny_puts(b, "t\x89" "ccollections\nOrderedDict\n)RtR");
+    tiny_puts(b, "t\x89"
+                 "ccollections\nOrderedDict\n)RtR");
 }
 
 /* As torch.save writes a state dict; inside {"model": ..., "epoch": 3} when `wrapped`. */

@@ -1,5 +1,6 @@
-/* weights_values_test.c: the same weights from every container, layout and type: one model id, equal values; conversions against exact arithmetic; values that are not
- * finite found wherever they stand; dropped pages; many threads at once.
+/* weights_values_test.c: the same weights from every container, layout and type: one model id, equal values;
+ * conversions against exact arithmetic; values that are not finite found wherever they stand; dropped pages; many
+ * threads at once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,14 +67,17 @@ static void check_values(st_weights *w, const tiny_model *m)
             if (n == 0) fail_msg("%s is not there", canonical);
             if (st_weights_f32(w, &values, canonical, &err) != ST_OK) fail_msg("%s", err.message);
             for (size_t i = 0; i < n; i++)
-                if (values[i] != tiny_value(canonical, i)) fail_msg("%s[%zu] = %g, expected %g", canonical, i, (double)values[i], (double)tiny_value(canonical, i));
+                if (values[i] != tiny_value(canonical, i))
+                    fail_msg("%s[%zu] = %g, expected %g", canonical, i, (double)values[i],
+                             (double)tiny_value(canonical, i));
             n_checked++;
         }
     }
     assert_true(n_checked > 400);
 }
 
-static void check_file(const temp_folder *t, const char *name, const tiny_model *m, char id[65], const char *container, const char *dtypes)
+static void check_file(const temp_folder *t, const char *name, const tiny_model *m, char id[65], const char *container,
+                       const char *dtypes)
 {
     st_weights *w = open_ok(t, name);
     st_weights_info info;
@@ -164,7 +168,9 @@ static void the_id_follows_the_values(void **state)
     tiny_make(&m, ST_LAYOUT_HF, false);
     for (size_t i = 0; i < m.n; i += 7) {
         const char *name = m.tensors[i].name;
-        if (m.tensors[i].dtype != ST_DTYPE_F32 || strstr(name, "fpn_layers.3.") || strstr(name, "conv_layers.2.") || strstr(name, "norms.2.") || strstr(name, "text_encoder.text_projection")) continue;
+        if (m.tensors[i].dtype != ST_DTYPE_F32 || strstr(name, "fpn_layers.3.") || strstr(name, "conv_layers.2.") ||
+            strstr(name, "norms.2.") || strstr(name, "text_encoder.text_projection"))
+            continue;
         m.tensors[i].bytes[m.tensors[i].n_bytes - 1] ^= 0x80; /* sign of the last value */
         tiny_write_safetensors(t, "a.safetensors", &m);
         st_weights *w = open_ok(t, "a.safetensors");
@@ -278,7 +284,8 @@ static void doubles_are_rounded(void **state)
     float out[8];
     assert_int_equal(st_f32_from(out, in, 4, ST_DTYPE_F64), 4);
     assert_true(out[0] == 0.1f && signbit(out[1]) && out[2] == 0.0f && out[3] == 3.4028234663852886e38f);
-    for (size_t i = 4; i < 8; i++) assert_int_equal(st_f32_from(out, in + i, 1, ST_DTYPE_F64), 0); /* out of fp32's range, or not finite */
+    for (size_t i = 4; i < 8; i++)
+        assert_int_equal(st_f32_from(out, in + i, 1, ST_DTYPE_F64), 0); /* out of fp32's range, or not finite */
 }
 
 static void non_finite_values_are_found_anywhere(void **state)
@@ -306,7 +313,9 @@ static void a_non_finite_weight_is_named(void **state)
 {
     temp_folder *t = *state;
     static const st_dtype types[] = { ST_DTYPE_F32, ST_DTYPE_F16, ST_DTYPE_BF16, ST_DTYPE_F64 };
-    static const unsigned char infinity[4][8] = { { 0, 0, 0x80, 0x7F }, { 0, 0x7C }, { 0x80, 0x7F }, { 0, 0, 0, 0, 0, 0, 0xF0, 0x7F } };
+    static const unsigned char infinity[4][8] = {
+        { 0, 0, 0x80, 0x7F }, { 0, 0x7C }, { 0x80, 0x7F }, { 0, 0, 0, 0, 0, 0, 0xF0, 0x7F }
+    };
     for (size_t i = 0; i < 4; i++) {
         tiny_model m;
         tiny_make(&m, ST_LAYOUT_META, false);
@@ -323,7 +332,8 @@ static void a_non_finite_weight_is_named(void **state)
         for (int again = 0; again < 2; again++) {
             assert_int_equal(st_weights_f32(w, &values, "vit.blocks.2.attn.k.weight", &err), ST_ERR_NONFINITE);
             assert_null(values);
-            assert_non_null(strstr(err.message, "\"detector.backbone.vision_backbone.trunk.blocks.2.attn.qkv.weight\" (vit.blocks.2.attn.k.weight): value 77 of 576"));
+            assert_non_null(strstr(err.message, "\"detector.backbone.vision_backbone.trunk.blocks.2.attn.qkv.weight\" "
+                                                "(vit.blocks.2.attn.k.weight): value 77 of 576"));
         }
         assert_int_equal(st_weights_f32(w, &values, "vit.blocks.3.attn.k.weight", &err), ST_ERR_INVALID_ARG);
         assert_int_equal(st_weights_n_elements(w, "vit.blocks.3.attn.k.weight"), 0);
@@ -358,13 +368,15 @@ typedef struct race {
 
 static void *racer(void *arg)
 {
-    static const char *const names[8] = { "vit.pos", "vit.patch.weight", "text.token_embed", "dec.query_embed", "geo.box_pool.weight", "mask.conv.1.weight",
-        "neck.0.up0.weight", "track.down.3.weight" };
+    static const char *const names[8] = { "vit.pos",           "vit.patch.weight",    "text.token_embed",
+                                          "dec.query_embed",   "geo.box_pool.weight", "mask.conv.1.weight",
+                                          "neck.0.up0.weight", "track.down.3.weight" };
     race *r = arg;
     for (int round = 0; round < 50; round++)
         for (size_t i = 0; i < 8; i++) {
             const float *values = NULL;
-            if (st_weights_f32(r->w, &values, names[i], NULL) != ST_OK || (r->seen[i] && r->seen[i] != values)) return "failed";
+            if (st_weights_f32(r->w, &values, names[i], NULL) != ST_OK || (r->seen[i] && r->seen[i] != values))
+                return "failed";
             r->seen[i] = values;
             if (round == 25) st_weights_drop(r->w, "vit.");
         }
@@ -424,30 +436,41 @@ static void configurations_are_checked(void **state)
     check_config(t, "\"fpn_hidden_size\": 16", "\"fpn_hidden_size\": 16", ST_OK, NULL);
     check_config(t, "[4, 4]", "4", ST_OK, NULL);
     check_config(t, "[4, 4]", "[4, 5]", ST_ERR_FORMAT, "backbone_config.patch_size: expected");
-    check_config(t, "\"window_size\": 5", "\"window_size\": \"5\"", ST_ERR_FORMAT, "backbone_config.window_size: expected a whole number");
+    check_config(t, "\"window_size\": 5", "\"window_size\": \"5\"", ST_ERR_FORMAT,
+                 "backbone_config.window_size: expected a whole number");
     check_config(t, "\"window_size\": 5", "\"window_size\": -5", ST_ERR_FORMAT, "window_size");
     check_config(t, "\"window_size\": 5", "\"window_size\": 0", ST_ERR_LIMIT, "attention window: 0");
     check_config(t, "\"window_size\": 5", "\"window_size\": 99999999999", ST_ERR_FORMAT, "window_size");
-    check_config(t, "\"hidden_size\": 24", "\"hidden_size\": 28", ST_ERR_FORMAT, "expected shape [28, 3, 4, 4], found [24, 3, 4, 4]");
-    check_config(t, "\"num_attention_heads\": 3, \"num_hidden_layers\": 3", "\"num_attention_heads\": 5, \"num_hidden_layers\": 3", ST_ERR_FORMAT,
+    check_config(t, "\"hidden_size\": 24", "\"hidden_size\": 28", ST_ERR_FORMAT,
+                 "expected shape [28, 3, 4, 4], found [24, 3, 4, 4]");
+    check_config(t, "\"num_attention_heads\": 3, \"num_hidden_layers\": 3",
+                 "\"num_attention_heads\": 5, \"num_hidden_layers\": 3", ST_ERR_FORMAT,
                  "ViT width 24 is no multiple of its heads (5)");
     check_config(t, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 2", ST_ERR_FORMAT, "layers.2.");
     check_config(t, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 4", ST_ERR_FORMAT, "layers.3.");
-    check_config(t, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 129", ST_ERR_LIMIT, "ViT blocks: 129, expected 1 to 128");
+    check_config(t, "\"num_hidden_layers\": 3", "\"num_hidden_layers\": 129", ST_ERR_LIMIT,
+                 "ViT blocks: 129, expected 1 to 128");
     check_config(t, "[1]", "[1, 128]", ST_ERR_FORMAT, "global_attn_indexes");
     check_config(t, "[1]", "[true]", ST_ERR_FORMAT, "global_attn_indexes");
     check_config(t, "[1]", "3", ST_ERR_FORMAT, "global_attn_indexes");
     check_config(t, "[1]", "null", ST_OK, NULL);
-    check_config(t, "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"quick_gelu\"", ST_ERR_UNSUPPORTED, "text_config.hidden_act is \"quick_gelu\"");
+    check_config(t, "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"quick_gelu\"", ST_ERR_UNSUPPORTED,
+                 "text_config.hidden_act is \"quick_gelu\"");
     check_config(t, ", \"hidden_act\": \"gelu\"", "", ST_ERR_FORMAT, "text_config.hidden_act");
-    check_config(t, "\"image_size\": 56, \"patch_size\"", "\"image_size\": 58, \"patch_size\"", ST_ERR_FORMAT, "picture side 58 is no multiple");
-    check_config(t, "\"tracker_config\": {\"image_size\": 56,", "\"tracker_config\": {", ST_ERR_UNSUPPORTED, "tracker_config.image_size is 1008, expected the detector's 56");
-    check_config(t, "\"pretrain_image_size\": 24", "\"layer_scale_init_value\": 0.1, \"pretrain_image_size\": 24", ST_ERR_FORMAT, "layer_scale_init_value");
-    check_config(t, "\"pretrain_image_size\": 24", "\"layer_norm_eps\": 2, \"pretrain_image_size\": 24", ST_ERR_FORMAT, "eps");
-    check_config(t, "\"pretrain_image_size\": 24", "\"layer_norm_eps\": \"x\", \"pretrain_image_size\": 24", ST_ERR_FORMAT, "layer_norm_eps: expected a number");
+    check_config(t, "\"image_size\": 56, \"patch_size\"", "\"image_size\": 58, \"patch_size\"", ST_ERR_FORMAT,
+                 "picture side 58 is no multiple");
+    check_config(t, "\"tracker_config\": {\"image_size\": 56,", "\"tracker_config\": {", ST_ERR_UNSUPPORTED,
+                 "tracker_config.image_size is 1008, expected the detector's 56");
+    check_config(t, "\"pretrain_image_size\": 24", "\"layer_scale_init_value\": 0.1, \"pretrain_image_size\": 24",
+                 ST_ERR_FORMAT, "layer_scale_init_value");
+    check_config(t, "\"pretrain_image_size\": 24", "\"layer_norm_eps\": 2, \"pretrain_image_size\": 24", ST_ERR_FORMAT,
+                 "eps");
+    check_config(t, "\"pretrain_image_size\": 24", "\"layer_norm_eps\": \"x\", \"pretrain_image_size\": 24",
+                 ST_ERR_FORMAT, "layer_norm_eps: expected a number");
     check_config(t, "{\"model_type\": \"sam3_video\",", "{", ST_OK, NULL);
     check_config(t, "{\"model_type\"", "\xef\xbb\xbf{\"model_type\"", ST_ERR_FORMAT, "broken JSON");
-    check_config(t, "\"detector_config\": {", "\"detector_config\": 5, \"d\": {", ST_ERR_FORMAT, "\"detector_config\" is no JSON object");
+    check_config(t, "\"detector_config\": {", "\"detector_config\": 5, \"d\": {", ST_ERR_FORMAT,
+                 "\"detector_config\" is no JSON object");
     tiny_free(&m);
 }
 
@@ -461,7 +484,8 @@ static void sizes_without_tensors(void **state)
     tiny_write_safetensors(t, "hf.safetensors", &hf);
     tiny_write_safetensors(t, "meta.safetensors", &meta);
     st_weights *w = open_ok(t, "hf.safetensors");
-    assert_true(st_weights_dims(w)->vit_eps == 1e-6f && st_weights_dims(w)->clamp_presence && !st_weights_dims(w)->joint_score);
+    assert_true(st_weights_dims(w)->vit_eps == 1e-6f && st_weights_dims(w)->clamp_presence &&
+                !st_weights_dims(w)->joint_score);
     st_weights_free(w);
     w = open_ok(t, "meta.safetensors");
     assert_true(st_weights_dims(w)->vit_eps == 1e-5f && !st_weights_dims(w)->clamp_presence);
@@ -469,7 +493,9 @@ static void sizes_without_tensors(void **state)
     assert_int_equal(st_weights_dims(w)->dec_heads, 4); /* one bias per head */
     assert_int_equal(st_weights_dims(w)->grid, 14);
     st_weights_free(w);
-    temp_write_text(t, "meta.json", "{\"vision_config\": {\"backbone_config\": {\"layer_norm_eps\": 1e-4, \"rope_parameters\": {\"rope_theta\": 500}}}}");
+    temp_write_text(t, "meta.json",
+                    "{\"vision_config\": {\"backbone_config\": {\"layer_norm_eps\": 1e-4, \"rope_parameters\": "
+                    "{\"rope_theta\": 500}}}}");
     w = open_ok(t, "meta.safetensors");
     assert_true(st_weights_dims(w)->vit_eps == 1e-4f && st_weights_dims(w)->rope_theta == 500.0f);
     st_weights_free(w);
@@ -530,10 +556,20 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(one_id_in_every_container_and_layout), TEST(sam31_opens_in_every_container), TEST(the_id_follows_the_values), TEST(info_adds_up),
-        TEST(unaligned_data_are_copied), cmocka_unit_test(every_half_is_exact), cmocka_unit_test(every_brain_float_is_exact),
-        cmocka_unit_test(doubles_are_rounded), cmocka_unit_test(non_finite_values_are_found_anywhere), TEST(a_non_finite_weight_is_named),
-        TEST(dropped_values_come_back), TEST(threads_see_one_pointer), TEST(configurations_are_checked), TEST(sizes_without_tensors),
+        TEST(one_id_in_every_container_and_layout),
+        TEST(sam31_opens_in_every_container),
+        TEST(the_id_follows_the_values),
+        TEST(info_adds_up),
+        TEST(unaligned_data_are_copied),
+        cmocka_unit_test(every_half_is_exact),
+        cmocka_unit_test(every_brain_float_is_exact),
+        cmocka_unit_test(doubles_are_rounded),
+        cmocka_unit_test(non_finite_values_are_found_anywhere),
+        TEST(a_non_finite_weight_is_named),
+        TEST(dropped_values_come_back),
+        TEST(threads_see_one_pointer),
+        TEST(configurations_are_checked),
+        TEST(sizes_without_tensors),
         TEST(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
