@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
+#include "text/bpe.h"
 
 static void block_run(const st_run *run, const st_text_block *b, float *x, size_t n, size_t W)
 {
@@ -41,6 +42,8 @@ st_status st_text_encode(const st_run *run, const st_text *t, const uint32_t *id
 st_status st_text_init(st_text *t, const st_dims *dims, st_error *err)
 {
     *t = (st_text){.dims = dims};
+    if (dims->vocab < ST_BPE_VOCAB) /* any of the tokeniser's ids may index the table */
+        return st_fail(err, ST_ERR_UNSUPPORTED, "text encoder: a vocabulary of %u tokens, expected at least %u", dims->vocab, ST_BPE_VOCAB);
     t->blocks = st_calloc(dims->text_depth, sizeof *t->blocks);
     return t->blocks ? st_text_bind(t, NULL, err) : st_fail(err, ST_ERR_NOMEM, "out of memory for the text encoder");
 }
