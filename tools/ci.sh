@@ -43,7 +43,7 @@ log() {
 run_tests() {
     local preset=$1
     shift
-    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 600 -j2 "$@" | grep -vE '^ +Start +[0-9]+:|^ *$'
+    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 900 -j2 "$@" | grep -vE '^ +Start +[0-9]+:|^ *$'
 }
 
 # Some kernels place mappings where older ThreadSanitizers do not expect them.
@@ -106,7 +106,7 @@ stage_asan() {
 stage_tsan() {
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:${TSAN_OPTIONS:-}
     build tsan
-    fixed_addresses ctest --test-dir build/tsan --output-on-failure --no-tests=error --timeout 600 -j2 -R "$threaded"
+    fixed_addresses ctest --test-dir build/tsan --output-on-failure --no-tests=error --timeout 900 -j2 -R "$threaded"
 }
 
 stage_arm() {
