@@ -1,8 +1,8 @@
 #!/bin/sh
 # emulated.sh: kcheck on CPUs that this machine is not, under qemu-user.
 #   emulated.sh SOURCE_DIR aarch64           builds kernels, base and kcheck for AArch64, static and without libraries, and runs them: NEON
-#   emulated.sh SOURCE_DIR x86_64 KCHECK     the same for x86-64 as a Haswell (AVX2) and as a Nehalem (ref only), then KCHECK, a build with its
-#                                            libraries: no illegal instruction, and levels that such a CPU lacks are not run
+#   emulated.sh SOURCE_DIR x86_64 KCHECK     the same for x86-64 as a Haswell (AVX2), then KCHECK, a build with its libraries, as a Haswell and
+#                                            as a Nehalem (ref only): no illegal instruction, levels that such a CPU lacks are not run
 # qemu faults on the lanes that a masked load leaves out, and oneDNN uses masked loads: KCHECK runs only the checks whose buffers do not end at
 # the unreadable page. Products of many multiplications are left out (--small) and counted.
 # Ends with 77 (skipped) when a compiler or emulator is not there.
@@ -50,10 +50,9 @@ aarch64)
 x86_64)
     need qemu-x86_64
     build kcheck cc ST_ARCH_X86 "$src"/src/kernels/avx2/*.c "$src"/src/kernels/avx512/*.c
-    run 'avx512  *NOT RUN' qemu-x86_64 -cpu $haswell "$work/kcheck" --small --expect avx2
-    run 'avx2  *NOT RUN' qemu-x86_64 -cpu Nehalem "$work/kcheck" --small --expect ref
-    run 'avx512  *NOT RUN' qemu-x86_64 -cpu $haswell "$3" --small --expect avx2 --only @start
-    run 'avx2  *NOT RUN' qemu-x86_64 -cpu Nehalem "$3" --small --expect ref --only @start
+    run 'avx512  *NOT RUN' qemu-x86_64 -cpu $haswell "$work/kcheck" --small --level avx2 --level avx512 --expect avx2
+    run 'avx512  *NOT RUN' qemu-x86_64 -cpu $haswell "$3" --small --level avx2 --level avx512 --expect avx2 --only @start
+    run 'avx2  *NOT RUN' qemu-x86_64 -cpu Nehalem "$3" --small --level avx2 --expect ref --only @start
     ;;
 *)
     echo "emulated.sh: unknown CPU family $2" >&2
