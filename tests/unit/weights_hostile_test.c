@@ -648,6 +648,48 @@ static void wrong_paths_are_explained(void **state)
     check_open(t, "folder", ST_ERR_IO, "the folder holds no model.safetensors");
 }
 
+/* ---------------------------------------------------------------- amounts */
+
+static void check_header(const temp_folder *t, const tiny_bytes *header, st_status expected, const char *message)
+{
+    tiny_bytes file = { 0 };
+    tiny_put_number(&file, header->n, 8);
+    tiny_put(&file, header->data, header->n);
+    temp_write(t, "large", file.data, file.n);
+    check_open(t, "large", expected, message);
+    free(file.data);
+}
+
+/* Small files that ask for much: refused before the memory is taken. */
+static void amounts_are_bounded(void **state)
+{
+    temp_folder *t = *state;
+    tiny_bytes header = { 0 }, pickle = { 0 };
+    tiny_puts(&header, "{\"a\":[0");
+    for (size_t i = 0; i < 2000000; i++) tiny_put(&header, ",0", 2);
+    tiny_puts(&header, "]}");
+    check_header(t, &header, ST_ERR_LIMIT, "more than 2000000 JSON values");
+    header.n = 0;
+    for (size_t i = 0; i < 66000; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "%s\"%zu\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "{", i);
+        tiny_puts(&header, line);
+    }
+    tiny_puts(&header, "}");
+    check_header(t, &header, ST_ERR_LIMIT, "66000 tensors, expected at most 65536");
+    st_pickle p;
+    st_error err = { 0 };
+    tiny_put(&pickle, "\x80\2", 2);
+    for (size_t i = 0; i < ST_MAX_PICKLE_VALUES + 1; i++) tiny_put(&pickle, "N", 1);
+    assert_int_equal(st_pickle_read(&p, pickle.data, pickle.n, &err), ST_ERR_LIMIT);
+    assert_non_null(strstr(err.message, "more values than a state dict has"));
+    memset(pickle.data + 2, '(', pickle.n - 2);
+    assert_int_equal(st_pickle_read(&p, pickle.data, pickle.n, &err), ST_ERR_LIMIT);
+    assert_int_equal(st_pickle_read(&p, pickle.data, ST_MAX_PICKLE_BYTES + 1, &err), ST_ERR_LIMIT); /* not looked at */
+    free(pickle.data);
+    free(header.data);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -662,6 +704,7 @@ int main(void)
         TEST(shards_must_fit_together),
         TEST(links_are_followed),
         TEST(wrong_paths_are_explained),
+        TEST(amounts_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
