@@ -87,6 +87,13 @@ ST_MUSTCHECK st_status st_model_must_match(const st_model *m, const char *what, 
 /* Pixel boxes of a prompt to the exemplar encoder's form, checked. */
 ST_MUSTCHECK st_status st_read_boxes(st_geo_box *out, const st_prompt *prompt, const st_picture *p, st_error *err);
 
+/* ---- clicks ---- */
+
+/* A click at pixel (x, y) as the interactive head takes it. */
+st_click_point st_place_click(const st_picture *p, float x, float y, int kind);
+/* How large a hole the reference fills, in cells of a mask grid of this side. */
+size_t st_click_hole_area(uint32_t side);
+
 /* ---- session ---- */
 
 /* Tokens of the phrases used last, so that a phrase is encoded once, whatever the number of pictures. */

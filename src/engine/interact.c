@@ -34,24 +34,25 @@ static st_status check_input(const st_click_input *in, const st_picture *p, size
 }
 
 /* Pixels -> input pixels + 0.5 -> fraction, each step in fp32. */
-static st_click_point place(const st_picture *p, float side, float x, float y, int kind)
+st_click_point st_place_click(const st_picture *p, float x, float y, int kind)
 {
+    const float side = (float)p->model->dims->image_size;
     return (st_click_point){(x / (float)p->width * side + 0.5f) / side, (y / (float)p->height * side + 0.5f) / side, kind};
 }
 
 /* Meta: corners, points, padding; nothing at all for a mask alone. Hugging Face: points, corners, padding; two padding tokens for a mask alone. */
-static size_t make_tokens(st_click_point *out, const st_click_input *in, const st_picture *p, float side, bool hf)
+static size_t make_tokens(st_click_point *out, const st_click_input *in, const st_picture *p, bool hf)
 {
     size_t n = 0;
     const st_click_point pad = {0.0f, 0.0f, ST_CLICK_NOT_A_POINT};
     if (!hf && in->region) {
-        out[n++] = place(p, side, in->region->x0, in->region->y0, 2);
-        out[n++] = place(p, side, in->region->x1, in->region->y1, 3);
+        out[n++] = st_place_click(p, in->region->x0, in->region->y0, 2);
+        out[n++] = st_place_click(p, in->region->x1, in->region->y1, 3);
     }
-    for (size_t i = 0; i < in->n_points; i++) out[n++] = place(p, side, in->points[i].x, in->points[i].y, in->points[i].positive ? 1 : 0);
+    for (size_t i = 0; i < in->n_points; i++) out[n++] = st_place_click(p, in->points[i].x, in->points[i].y, in->points[i].positive ? 1 : 0);
     if (hf && in->region) {
-        out[n++] = place(p, side, in->region->x0, in->region->y0, 2);
-        out[n++] = place(p, side, in->region->x1, in->region->y1, 3);
+        out[n++] = st_place_click(p, in->region->x0, in->region->y0, 2);
+        out[n++] = st_place_click(p, in->region->x1, in->region->y1, 3);
     }
     if (hf && n == 0) out[n++] = pad;
     if (n) out[n++] = pad;
@@ -123,7 +124,7 @@ static st_status click(st_click_result *r, st_session *s, const click_call *call
     const st_dims *d = call->m->dims;
     st_click_point tokens[MAX_TOKENS];
     const bool hf = call->o.hf != 0;
-    const size_t n_tokens = make_tokens(tokens, call->in, call->p, (float)d->image_size, hf);
+    const size_t n_tokens = make_tokens(tokens, call->in, call->p, hf);
     const bool lone = call->in->n_points == 1 && !call->in->region && !call->in->logits;
     const bool multimask = call->o.multimask == ST_MULTIMASK_ON || (call->o.multimask == ST_MULTIMASK_AUTO && lone);
     st_run run;
@@ -158,6 +159,9 @@ static st_status read_options(st_click_options *out, const st_click_options *opt
     return ST_OK;
 }
 
+/* The reference fills 256 cells of its 288 x 288 grid. */
+size_t st_click_hole_area(uint32_t side) { return (size_t)lround(256.0 * ((double)side / 288.0) * ((double)side / 288.0)); }
+
 st_status st_click(st_click_result **out, st_session *s, const st_picture *p, const st_click_input *in, const st_click_options *opts, st_error *err)
 {
     *out = NULL;
@@ -169,8 +173,7 @@ st_status st_click(st_click_result **out, st_session *s, const st_picture *p, co
     st_status status = read_options(&call.o, opts, err);
     if (status == ST_OK) status = check_input(in, p, call.n_pixels, err);
     if (status != ST_OK) return status;
-    /* The reference fills 256 cells of its 288 x 288 grid. */
-    if (call.o.hole_area < 0) call.hole_area = (size_t)lround(256.0 * ((double)side / 288.0) * ((double)side / 288.0));
+    if (call.o.hole_area < 0) call.hole_area = st_click_hole_area(side);
     else call.hole_area = (size_t)call.o.hole_area;
     if (call.o.hf) call.hole_area = 0;
     st_click_result *r = st_calloc(1, sizeof *r);
