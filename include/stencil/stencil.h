@@ -290,6 +290,7 @@ ST_API void st_object_reset(st_object *object); /* forgets all verbs; the pictur
 /* The present result, NULL before the first verb. Belongs to the object, valid until its next verb. */
 ST_API const st_click_result *st_object_result(const st_object *object);
 ST_API size_t st_object_n_verbs(const st_object *object);
+ST_API size_t st_object_chosen(const st_object *object); /* the candidate that the next verb goes on from */
 
 /* ---------------------------------------------------------------- everything: masks without a prompt */
 

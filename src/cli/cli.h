@@ -40,6 +40,10 @@ int st_cmd_bench(int argc, char **argv);
 void st_cmd_bench_help(FILE *to);
 int st_cmd_version(int argc, char **argv);
 void st_cmd_version_help(FILE *to);
+int st_cmd_click(int argc, char **argv);
+void st_cmd_click_help(FILE *to);
+int st_cmd_encode(int argc, char **argv);
+void st_cmd_encode_help(FILE *to);
 int st_cmd_help(int argc, char **argv);
 void st_cmd_help_help(FILE *to);
 

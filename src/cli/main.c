@@ -7,6 +7,8 @@
 
 const st_command st_commands[] = {
     {"segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help},
+    {"click", "segment one object by clicks, over a pipe", st_cmd_click, st_cmd_click_help},
+    {"encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help},
     {"info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help},
     {"check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help},
     {"bench", "measure masks, or a picture and phrases, on this machine", st_cmd_bench, st_cmd_bench_help},

@@ -148,4 +148,6 @@ st_status st_object_undo(st_object *o, st_error *err)
 
 const st_click_result *st_object_result(const st_object *o) { return o && o->n_steps ? o->steps[o->n_steps - 1].result : NULL; }
 
+size_t st_object_chosen(const st_object *o) { return o && o->n_steps ? o->steps[o->n_steps - 1].chosen : 0; }
+
 size_t st_object_n_verbs(const st_object *o) { return o ? o->n_steps : 0; }
