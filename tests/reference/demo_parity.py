@@ -180,7 +180,8 @@ def main():
         one_scene(args, ref, scenes, i, tallies, written)
         if sys.stderr.isatty():
             print(f"\r{i + 1}/{args.scenes}", end="", file=sys.stderr)
-    print(f"{'asked by':18} {'prompts':>8} {'instances':>10} {'with mask':>10} {'near threshold':>15} {'score':>9} {'box px':>9} {'mask px':>8} {'wrong':>6}")
+    print(f"{'asked by':18} {'prompts':>8} {'instances':>10} {'with mask':>10} {'near threshold':>15} {'score':>9} {'box px':>9} "
+          f"{'mask px':>8} {'wrong':>6}")
     for kind, t in tallies.items():
         print(f"{kind:18} {t.prompts:8} {t.instances:10} {t.non_empty:10} {t.near:15} {t.score:9.1e} {t.box:9.1e} {t.pixels:8} {len(t.wrong):6}")
     wrong = [line for t in tallies.values() for line in t.wrong]

@@ -6,11 +6,11 @@
 For each layout a checkpoint and a golden set are written to a temporary folder (about 5 GB, --folder chooses where; deleted unless --keep), and
 `golden_test --set FOLDER` compares and prints, per stage, its max and RMS error beside fp32 PyTorch's own against FP64.
 
-The layouts hold the same values: Meta's names in a .pt, as released; Hugging Face's in a folder; SAM 3.1's image part in a .pt, with the joint score.
-FP64 of every picture-encoder block would take many minutes, so it is measured for FP64_BLOCKS (windowed and global, first and last); the other blocks
-of a kind get the same error relative to their output (`"measured": false` in cases.json). All other stages are measured. The end-to-end error comes from
-one whole run in FP64 (Meta's modules, the first prompt; --quick leaves it out and takes PyTorch's error to be 2e-5 of a score's and a mask logit's spread).
-About 25 minutes on two idle cores at full size; memory stays under 16 GB.
+The layouts hold the same values: Meta's names in a .pt, as released; Hugging Face's in a folder; SAM 3.1's image part in a .pt, with the joint
+score. FP64 of every picture-encoder block would take many minutes, so it is measured for FP64_BLOCKS (windowed and global, first and last); the
+other blocks of a kind get the same error relative to their output (`"measured": false` in cases.json). All other stages are measured. The
+end-to-end error comes from one whole run in FP64 (Meta's modules, the first prompt; --quick leaves it out and assumes 2e-5 of a score and of a
+mask logit's spread). About 25 minutes on two idle cores at full size; memory stays under 16 GB.
 """
 import argparse
 import contextlib
@@ -165,8 +165,8 @@ def add_cases(args, out, ref, run, exact, like, size, resize):
         say(f"{name}: stages measured against FP64")
         whole = exact(phrase, boxes) if exact is not None and first is None and not args.quick else None
         out.add(name, got, whole, picture="picture.png", width=size[0], height=size[1], resize=resize, phrase=phrase, boxes=boxes,
-                threshold=pick_threshold(ref.scores(got).tolist(), low, high, gap_least=2.2e-3), picture_stages=None if first is None else CASES[0][0],
-                errors=errors)
+                threshold=pick_threshold(ref.scores(got).tolist(), low, high, gap_least=2.2e-3),
+                picture_stages=None if first is None else CASES[0][0], errors=errors)
         if whole is None:
             out.cases[-1]["end_to_end"] = assumed_error(ref, got, run_error)
         else:

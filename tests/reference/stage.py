@@ -32,7 +32,8 @@ def brief(x):
 @torch.no_grad()
 def measure(reference, got, names=None):
     """{stage: {rms, rms_err, max_err}}: spread of the fp32 output and its distance from FP64, over the rows that Stencil has too.
-    Running a stage in fp32 from its stored input must repeat what the hooks saw in the full run: else it is not the same computation."""
+    Running a stage in fp32 from its stored input must repeat what the hooks saw in the full run, up to roundings (matrix products of
+    other shapes): else it is not the same computation."""
     out = {}
     for stage in reference.stages():
         if stage.name not in got or (names is not None and stage.name not in names):
@@ -40,7 +41,7 @@ def measure(reference, got, names=None):
         again = stage.run(got)
         reach = got[stage.name].abs().max().item()
         apart = (again - got[stage.name]).abs().max().item() if again.numel() else 0
-        assert again.shape == got[stage.name].shape and apart <= 2e-6 * reach, (stage.name, again.shape, apart, reach)
+        assert again.shape == got[stage.name].shape and apart <= 1e-5 * reach, (stage.name, again.shape, apart, reach)
         with in_double(*stage.modules):
             exact = stage.run(Doubled(got))
         assert exact.dtype == torch.float64, stage.name
