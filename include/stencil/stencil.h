@@ -114,8 +114,10 @@ typedef struct st_encode_options {
     size_t struct_size; /* ST_ENCODE_OPTIONS_INIT */
     st_resize resize;
     int for_clicks;     /* 1: also keep what st_click needs (one more neck; the plan says what it costs) */
+    const char *source; /* free UTF-8 text on where the pixels come from, copied: kept with the picture and in its file; NULL = none */
 } st_encode_options;
-#define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU, 0 }
+#define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU, 0, NULL }
+#define ST_MAX_SOURCE_BYTES 65536
 
 /* Resize, normalise, ViT, neck. The pixels are not kept. On failure *out is NULL. opts may be NULL. */
 ST_API ST_MUSTCHECK st_status st_picture_encode(st_picture **out, st_session *session, const st_image *image,
@@ -123,6 +125,8 @@ ST_API ST_MUSTCHECK st_status st_picture_encode(st_picture **out, st_session *se
 ST_API st_picture *st_picture_ref(st_picture *picture); /* one more owner; returns its argument */
 ST_API void st_picture_free(st_picture *picture);       /* one owner less; NULL is fine */
 ST_API void st_picture_size(const st_picture *picture, uint32_t *width, uint32_t *height);
+ST_API int st_picture_for_clicks(const st_picture *picture);        /* 1: encoded with for_clicks */
+ST_API const char *st_picture_source(const st_picture *picture);    /* as given to st_picture_encode; NULL = none; belongs to the picture */
 
 /* Saves the features, so that an editor or a labelling job pays the encode once: a safetensors file, fp32 (identical results) or with `half` fp16 (half the size; scores move in the
  * third decimal). The file appears complete or not at all. */
@@ -263,6 +267,8 @@ typedef struct st_click_result {
     uint32_t width, height, mask_size;
     st_candidate *candidates; /* [n_candidates] by falling predicted IoU, ties by index */
     size_t n_candidates;
+    int multimask;            /* what was done: 1 = all candidates; 0 = one, chosen by stability */
+    uint32_t hole_area;       /* holes of at most so many cells were filled; 0 = none */
 } st_click_result;
 
 /* One call of the interactive head: the reference's `predict`. The picture must have been encoded with for_clicks. On failure *out is NULL. */

@@ -69,8 +69,11 @@ struct st_picture {
     bool for_clicks;
     st_click_features click; /* the same; only with for_clicks */
     float *block;
+    char *source;            /* or NULL */
 };
 
+/* Keeps a copy of the text; NULL is fine. Once per picture. */
+ST_MUSTCHECK st_status st_picture_say_source(st_picture *p, const char *source, st_error *err);
 /* A picture with room for its features. */
 ST_MUSTCHECK st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err);
 

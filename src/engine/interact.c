@@ -141,6 +141,7 @@ static st_status click(st_click_result *r, st_session *s, const click_call *call
     if (!r->candidates) return st_fail(err, ST_ERR_NOMEM, "click: out of memory");
     r->n_candidates = n;
     r->object_score = net.score;
+    r->multimask = multimask;
     for (size_t i = 0; status == ST_OK && i < n; i++)
         status = make_candidate(&r->candidates[i], net.masks, chosen[i], net.iou[chosen[i]], call->n_pixels, hf, err);
     if (status != ST_OK) return status;
@@ -178,7 +179,7 @@ st_status st_click(st_click_result **out, st_session *s, const st_picture *p, co
     if (call.o.hf) call.hole_area = 0;
     st_click_result *r = st_calloc(1, sizeof *r);
     if (!r) return st_fail(err, ST_ERR_NOMEM, "click: out of memory");
-    *r = (st_click_result){.width = p->width, .height = p->height, .mask_size = side};
+    *r = (st_click_result){.width = p->width, .height = p->height, .mask_size = side, .hole_area = (uint32_t)call.hole_area};
     status = click(r, s, &call, err);
     if (status != ST_OK) {
         st_click_result_free(r);

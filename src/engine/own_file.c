@@ -8,6 +8,15 @@ enum { FORMAT = 1 };
 
 json_t *st_own_about(const char *kind) { return json_pack("{s:s,s:i,s:s}", "kind", kind, "format", FORMAT, "stencil", ST_VERSION_STRING); }
 
+st_status st_own_check_text(const char *what, const char *text, size_t max, st_error *err)
+{
+    if (!text) return ST_OK;
+    if (strlen(text) > max) return st_fail(err, ST_ERR_LIMIT, "%s: a text of %zu bytes, at most %zu", what, strlen(text), max);
+    json_t *json = json_string(text);
+    json_decref(json);
+    return json ? ST_OK : st_fail(err, ST_ERR_INVALID_ARG, "%s: the text is not UTF-8", what);
+}
+
 static st_status check_about(st_own_file *f, const char *path, const char *kind, st_error *err)
 {
     json_error_t bad;

@@ -21,5 +21,7 @@ ST_MUSTCHECK st_status st_own_text(const st_own_file *f, const char *path, const
 ST_MUSTCHECK st_status st_own_count(const st_own_file *f, const char *path, const char *key, uint32_t low, uint32_t high, uint32_t *out, st_error *err);
 /* "kind" and "format" first. NULL without memory. */
 json_t *st_own_about(const char *kind);
+/* Text that is to be kept (NULL is fine): UTF-8, at most max bytes. `what` begins the sentence. */
+ST_MUSTCHECK st_status st_own_check_text(const char *what, const char *text, size_t max, st_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
+#include "engine/own_file.h"
 
 st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
 {
@@ -38,6 +39,7 @@ void st_picture_free(st_picture *p)
 {
     if (!p || atomic_fetch_sub(&p->owners, 1) != 1) return;
     st_model_free(p->model);
+    st_free(p->source);
     st_free(p->block);
     st_free(p);
 }
@@ -46,6 +48,17 @@ void st_picture_size(const st_picture *p, uint32_t *width, uint32_t *height)
 {
     *width = p->width;
     *height = p->height;
+}
+
+int st_picture_for_clicks(const st_picture *p) { return p->for_clicks; }
+
+const char *st_picture_source(const st_picture *p) { return p->source; }
+
+st_status st_picture_say_source(st_picture *p, const char *source, st_error *err)
+{
+    if (!source) return ST_OK;
+    p->source = st_strdup(source);
+    return p->source ? ST_OK : st_fail(err, ST_ERR_NOMEM, "picture: out of memory for its source");
 }
 
 /* Takes pixels from `image`, or px when given. */
@@ -88,7 +101,16 @@ st_status st_picture_encode(st_picture **out, st_session *s, const st_image *ima
     if (o->struct_size < sizeof *o) return st_fail(err, ST_ERR_INVALID_ARG, "encode options: struct_size is %zu, expected %zu", o->struct_size, sizeof *o);
     const st_resize how = o->resize;
     if (how != ST_RESIZE_GPU && how != ST_RESIZE_CPU) return st_fail(err, ST_ERR_INVALID_ARG, "picture: unknown resize arithmetic %d", (int)how);
-    return encode(out, s, image, how, NULL, image->width, image->height, o->for_clicks != 0, err);
+    st_picture *p = NULL;
+    st_status status = st_own_check_text("picture source", o->source, ST_MAX_SOURCE_BYTES, err);
+    if (status == ST_OK) status = encode(&p, s, image, how, NULL, image->width, image->height, o->for_clicks != 0, err);
+    if (status == ST_OK) status = st_picture_say_source(p, o->source, err);
+    if (status != ST_OK) {
+        st_picture_free(p);
+        return status;
+    }
+    *out = p;
+    return ST_OK;
 }
 
 st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, bool for_clicks, st_error *err)

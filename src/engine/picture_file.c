@@ -26,14 +26,16 @@ st_status st_picture_save(const st_picture *p, const char *path, int half, st_er
     st_tensor_out maps[6];
     float *data[6];
     json_t *about = st_own_about("picture");
+    size_t n_expected = 8;
     if (about) {
         json_object_set_new(about, "model", json_string(p->model->weights_info.id));
         json_object_set_new(about, "input_size", json_integer(p->model->dims->image_size));
         json_object_set_new(about, "width", json_integer(p->width));
         json_object_set_new(about, "height", json_integer(p->height));
         json_object_set_new(about, "for_clicks", json_integer(p->for_clicks));
+        if (p->source) json_object_set_new(about, "source", json_string(p->source)), n_expected++;
     }
-    char *text = about && json_object_size(about) == 8 ? json_dumps(about, JSON_COMPACT) : NULL;
+    char *text = about && json_object_size(about) == n_expected ? json_dumps(about, JSON_COMPACT) : NULL;
     json_decref(about);
     if (!text) return st_fail(err, ST_ERR_NOMEM, "%s: out of memory", path);
     const st_status status = st_safetensors_write(path, maps, list_maps(p, maps, data), half != 0, text, err);
@@ -58,6 +60,7 @@ static st_status load(st_picture **out, st_model *m, const st_own_file *f, const
     st_tensor_out maps[6];
     float *data[6];
     const size_t n = list_maps(p, maps, data);
+    status = st_picture_say_source(p, json_string_value(json_object_get(f->about, "source")), err);
     for (size_t i = 0; status == ST_OK && i < n; i++)
         status = st_own_read(f, path, maps[i].name, (size_t)maps[i].shape[0], (size_t)maps[i].shape[1], data[i], err);
     if (status != ST_OK) {

@@ -27,6 +27,7 @@ static int set_up(void **state)
     st_bitmap scene;
     st_encode_options how = ST_ENCODE_OPTIONS_INIT;
     how.for_clicks = 1;
+    how.source = "check.png, as it is";
     if (!mkdtemp(folder)) return -1;
     if (st_model_open(&model, DEMO, NULL, &err) != ST_OK || st_session_new(&session, model, NULL, &err) != ST_OK ||
         st_bitmap_load(&scene, DEMO "/check.png", NULL, &err) != ST_OK ||
@@ -90,12 +91,16 @@ static void test_click__multimask_as_the_reference(void **state)
     st_click_input in = with_points(1);
     st_click_result *r = clicked(picture, &in, NULL);
     assert_int_equal(r->n_candidates, 3); /* one lone click */
+    assert_true(r->multimask && r->hole_area == 13); /* 256 cells of 288 x 288, on 64 x 64 */
     for (size_t i = 1; i < 3; i++) assert_true(r->candidates[i - 1].iou >= r->candidates[i].iou);
     assert_true(r->candidates[0].index >= 1 && r->mask_size == 64 && r->candidates[0].mask.width == 224);
     st_click_result_free(r);
     in = with_points(2);
-    r = clicked(picture, &in, NULL);
+    opts.hole_area = 0;
+    r = clicked(picture, &in, &opts);
     assert_int_equal(r->n_candidates, 1);
+    assert_true(!r->multimask && r->hole_area == 0);
+    opts.hole_area = -1;
     st_click_result_free(r);
     opts.multimask = ST_MULTIMASK_ON;
     opts.n_masks = 1;
@@ -204,6 +209,7 @@ static void test_click__refuses_nonsense(void **state)
     st_picture *plain = NULL; /* encoded without for_clicks */
     uint8_t gray[4] = {1, 2, 3, 4};
     assert_int_equal(st_picture_encode(&plain, session, &(st_image){gray, 2, 2, 2, ST_PIXEL_GRAY8}, NULL, NULL), ST_OK);
+    assert_true(!st_picture_source(plain) && !st_picture_for_clicks(plain));
     const st_point dot = {1, 1, 1};
     in = (st_click_input)ST_CLICK_INPUT_INIT;
     in.points = &dot, in.n_points = 1;
@@ -382,6 +388,11 @@ static void test_concept__combines_and_refuses(void **state)
     st_prompt make = ST_PROMPT_INIT, ask = ST_PROMPT_INIT;
     assert_int_equal(st_concept_make(&a, session, picture, &make, NULL, &err), ST_ERR_INVALID_ARG); /* no box */
     make.boxes = boxes, make.n_boxes = 1;
+    make.phrase = "caf\xE9"; /* what a file could not hold is refused at once */
+    assert_int_equal(st_concept_make(&a, session, picture, &make, NULL, &err), ST_ERR_INVALID_ARG);
+    assert_non_null(strstr(err.message, "not UTF-8"));
+    make.phrase = NULL;
+    assert_int_equal(st_concept_make(&a, session, picture, &make, "\xFF", &err), ST_ERR_INVALID_ARG);
     assert_int_equal(st_concept_make(&a, session, picture, &make, NULL, NULL), ST_OK);
     make.n_boxes = 2;
     assert_int_equal(st_concept_make(&b, session, picture, &make, NULL, NULL), ST_OK);
@@ -424,6 +435,8 @@ static void test_picture_file__same_results_and_refusals(void **state)
     prompt.phrase = "present";
     assert_int_equal(st_picture_save(picture, in_folder("p.features"), 0, NULL), ST_OK);
     if (st_picture_load(&back, model, path, &err) != ST_OK) fail_msg("%s", err.message);
+    assert_string_equal(st_picture_source(back), "check.png, as it is");
+    assert_true(st_picture_for_clicks(back));
     st_result *want = segmented(picture, &prompt), *got = segmented(back, &prompt);
     assert_true(same_result(want, got));
     st_click_input in = with_points(1);
