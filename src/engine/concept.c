@@ -113,7 +113,7 @@ st_status st_concept_save(const st_concept *c, const char *path, st_error *err)
     if (!text) return st_fail(err, ST_ERR_NOMEM, "%s: out of memory", path);
     const st_tensor_out tokens = {"tokens", 2, {c->n_tokens, c->width}, c->tokens};
     const st_status status = st_safetensors_write(path, &tokens, 1, false, text, err);
-    free(text);
+    free(text); /* allocated by jansson */
     return status;
 }
 

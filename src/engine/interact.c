@@ -11,6 +11,14 @@
 
 enum { MAX_TOKENS = ST_MAX_POINTS + 3 }; /* two corners and the padding token */
 
+static st_status check_point(const st_point *q, size_t i, const st_picture *p, st_error *err)
+{
+    if (!(q->x >= 0.0f && q->x <= (float)p->width && q->y >= 0.0f && q->y <= (float)p->height))
+        return st_fail(err, ST_ERR_INVALID_ARG, "point %zu: %g,%g, expected a place in the picture of %u x %u pixels", i + 1, (double)q->x, (double)q->y, p->width, p->height);
+    if (q->positive != 0 && q->positive != 1) return st_fail(err, ST_ERR_INVALID_ARG, "point %zu: label %d, expected 1 (on the object) or 0", i + 1, q->positive);
+    return ST_OK;
+}
+
 static st_status check_input(const st_click_input *in, const st_picture *p, size_t n_logits, st_error *err)
 {
     const float W = (float)p->width, H = (float)p->height;
@@ -19,10 +27,8 @@ static st_status check_input(const st_click_input *in, const st_picture *p, size
     if (in->n_points && !in->points) return st_fail(err, ST_ERR_INVALID_ARG, "click: %zu points announced, none given", in->n_points);
     if (!in->n_points && !in->region && !in->logits) return st_fail(err, ST_ERR_INVALID_ARG, "click: neither a point, nor a region, nor a mask");
     for (size_t i = 0; i < in->n_points; i++) {
-        const st_point *q = &in->points[i];
-        if (!(q->x >= 0.0f && q->x <= W && q->y >= 0.0f && q->y <= H))
-            return st_fail(err, ST_ERR_INVALID_ARG, "point %zu: %g,%g, expected a place in the picture of %u x %u pixels", i + 1, (double)q->x, (double)q->y, p->width, p->height);
-        if (q->positive != 0 && q->positive != 1) return st_fail(err, ST_ERR_INVALID_ARG, "point %zu: label %d, expected 1 (on the object) or 0", i + 1, q->positive);
+        const st_status status = check_point(&in->points[i], i, p, err);
+        if (status != ST_OK) return status;
     }
     const st_region *r = in->region;
     if (r && !(r->x0 < r->x1 && r->y0 < r->y1 && r->x0 >= 0.0f && r->y0 >= 0.0f && r->x1 <= W && r->y1 <= H))

@@ -39,7 +39,7 @@ st_status st_picture_save(const st_picture *p, const char *path, int half, st_er
     json_decref(about);
     if (!text) return st_fail(err, ST_ERR_NOMEM, "%s: out of memory", path);
     const st_status status = st_safetensors_write(path, maps, list_maps(p, maps, data), half != 0, text, err);
-    free(text);
+    free(text); /* allocated by jansson */
     return status;
 }
 

@@ -93,6 +93,6 @@ st_status st_safetensors_write(const char *path, const st_tensor_out *tensors, s
     }
     if (status == ST_OK) status = st_out_commit(&out, err);
     st_out_abort(&out);
-    free(header);
+    free(header); /* allocated by jansson */
     return status;
 }
