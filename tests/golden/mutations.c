@@ -26,8 +26,8 @@ static void rope_x_y(st_model *m)
 }
 static void class_row(st_model *m) { m->vision.pos += m->dims->vit_width; ((st_dims *)(uintptr_t)m->dims)->pos_side -= 1; }
 static void class_row_undo(st_model *m) { ((st_dims *)(uintptr_t)m->dims)->pos_side += 1; }
-/* A window that divides the grid: no padding any more. */
-static void window_pad(st_model *m) { ((st_dims *)(uintptr_t)m->dims)->window = m->dims->grid / 2; }
+/* A window that divides the grid: no padding any more. Smaller than the model's, whose angle table it reads. */
+static void window_pad(st_model *m) { ((st_dims *)(uintptr_t)m->dims)->window = 2; }
 static void neck_cells(st_model *m)
 {
     const size_t n = m->vision.neck.up[1][0].n_in * m->vision.neck.up[1][0].n_out;
