@@ -118,6 +118,7 @@ class Shell(unittest.TestCase):
                                check=True, env=env)
                 return subprocess.run(['bash', script], capture_output=True, env=env).returncode
         self.assertEqual(subject('weights: refuse overlapping tensors'), 0)
+        self.assertEqual(subject('kernels: AVX2 tails without masks'), 0)
         for wrong in ('Weights: refuse', 'refuse overlapping tensors', 'weights: Refuse', 'weights: refuse.', 'weights:refuse',
                       'weights: ' + 'x' * 100):
             self.assertEqual(subject(wrong), 1, wrong)
