@@ -10,7 +10,8 @@ threads=${BENCH_THREADS:-2}
 echo "CPU: $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
 echo "governor: $(cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null || echo unknown)"
 echo "commit: $(git describe --always --dirty 2>/dev/null || echo unknown)"
-echo "compiler: $(sed -n 's/^CMAKE_C_COMPILER:[^=]*=//p' "$build/CMakeCache.txt"), $(sed -n 's/^CMAKE_C_FLAGS_RELEASE:[^=]*=//p' "$build/CMakeCache.txt")"
+compile=$(grep -m 1 '"command": .*/src/engine/model\.c' "$build/compile_commands.json" || true)
+echo "compiler: $(sed -n 's/^CMAKE_C_COMPILER:[^=]*=//p' "$build/CMakeCache.txt"), $(grep -oE -- ' -(O[^ ]*|g|march=[^ ]*|fsanitize=[^ ]*)' <<<"$compile" | tr -d '\n')"
 run() {
     echo
     echo "== $*"
