@@ -1,6 +1,7 @@
 /* overlay.c: a picture with its results drawn on it (see overlay.h). */
 #include "front/overlay.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -13,9 +14,15 @@ static bool ends_with(const char *text, const char *end)
     return n > m && strcasecmp(text + n - m, end) == 0;
 }
 
-static bool is_jpeg(const char *path) { return ends_with(path, ".jpg") || ends_with(path, ".jpeg"); }
+static bool is_jpeg(const char *path)
+{
+    return ends_with(path, ".jpg") || ends_with(path, ".jpeg");
+}
 
-bool st_overlay_suffix_known(const char *path) { return is_jpeg(path) || ends_with(path, ".png"); }
+bool st_overlay_suffix_known(const char *path)
+{
+    return is_jpeg(path) || ends_with(path, ".png");
+}
 
 /* Thick enough to be seen when the picture is looked at as a whole. */
 static uint32_t outline_width(const st_bitmap *bitmap)
@@ -29,18 +36,59 @@ static void draw_one(st_bitmap *bitmap, const st_prompt_report *p, const st_inst
 {
     char label[96];
     snprintf(label, sizeof label, "%.80s %.2f", p->phrase, (double)it->score);
-    st_draw_style style = {.fill = 0.4f, .outline = outline_width(bitmap), .label = label};
-    const float box[4] = {it->box[0], it->box[1], it->box[2], it->box[3]};
+    st_draw_style style = { .fill = 0.4f, .outline = outline_width(bitmap), .label = label };
+    const float box[4] = { it->box[0], it->box[1], it->box[2], it->box[3] };
     style.box = p->boxes_only ? box : NULL;
     st_draw_colour(colour, style.rgb);
     st_draw_instance(bitmap, &it->mask, &style);
 }
 
+/* A disc where was clicked, green on the object, red beside it, with a white rim. */
+static void draw_point(st_bitmap *bitmap, const st_point *point, float radius)
+{
+    static const uint8_t on[3] = { 0, 200, 80 }, off[3] = { 230, 30, 30 }, rim[3] = { 255, 255, 255 };
+    const float outer = radius + 1.0f + radius / 3.0f;
+    const uint32_t x0 = (uint32_t)fmaxf(point->x - outer, 0.0f),
+                   x1 = (uint32_t)fminf(point->x + outer + 1.0f, (float)bitmap->width);
+    const uint32_t y0 = (uint32_t)fmaxf(point->y - outer, 0.0f),
+                   y1 = (uint32_t)fminf(point->y + outer + 1.0f, (float)bitmap->height);
+    for (uint32_t y = y0; y < y1; y++)
+        for (uint32_t x = x0; x < x1; x++) {
+            const float d = hypotf((float)x + 0.5f - point->x, (float)y + 0.5f - point->y);
+            if (d <= outer)
+                memcpy(bitmap->rgb + 3 * ((size_t)y * bitmap->width + x),
+                       d > radius        ? rim
+                       : point->positive ? on
+                                         : off,
+                       3);
+        }
+}
+
+/* The best candidate, and above it what was said. */
+static void draw_object(st_bitmap *bitmap, const st_object_report *o, size_t number)
+{
+    char label[64];
+    const st_candidate *best = o->result->candidates;
+    snprintf(label, sizeof label, "object %zu %.2f", number + 1, (double)best->iou);
+    st_draw_style style = { .fill = 0.4f, .outline = outline_width(bitmap), .label = label };
+    float corners[4];
+    if (o->region) {
+        const float region[4] = { o->region->x0, o->region->y0, o->region->x1, o->region->y1 };
+        memcpy(corners, region, sizeof corners);
+        style.box = corners;
+    }
+    st_draw_colour(number, style.rgb);
+    st_draw_instance(bitmap, &best->mask, &style);
+    for (size_t i = 0; i < o->n_points; i++) draw_point(bitmap, &o->points[i], 1.0f + 1.5f * (float)style.outline);
+}
+
 void st_overlay_draw(st_bitmap *bitmap, const st_picture_report *report)
 {
+    for (size_t k = report->n_objects; k-- > 0;) draw_object(bitmap, &report->objects[k], k);
     for (size_t k = report->n_prompts; k-- > 0;) {
         const st_prompt_report *p = &report->prompts[k];
-        for (size_t i = p->result->n_instances; i-- > 0;) draw_one(bitmap, p, &p->result->instances[i], report->n_prompts > 1 ? k : i);
+        for (size_t i = p->result->n_instances; i-- > 0;)
+            draw_one(bitmap, p, &p->result->instances[i], report->n_prompts > 1 ? k : i);
     }
 }
 

@@ -26,17 +26,43 @@ static void free_prompt(st_prompt_report *p)
     st_result_free(p->result);
 }
 
+bool st_report_make_objects(st_picture_report *p, size_t n_objects)
+{
+    p->objects = calloc(n_objects ? n_objects : 1, sizeof *p->objects);
+    p->n_objects = p->objects ? n_objects : 0;
+    return p->objects != NULL;
+}
+
+static void free_object(st_object_report *o)
+{
+    for (size_t i = 0; o->mask_files && i < o->result->n_candidates; i++) free(o->mask_files[i]);
+    free(o->mask_files);
+    st_click_result_free(o->result);
+}
+
 void st_report_free(st_report *r)
 {
     for (size_t i = 0; r->pictures && i < r->n_pictures; i++) {
         st_picture_report *p = &r->pictures[i];
         for (size_t k = 0; p->prompts && k < p->n_prompts; k++) free_prompt(&p->prompts[k]);
+        for (size_t k = 0; k < p->n_objects; k++) free_object(&p->objects[k]);
         free(p->prompts);
+        free(p->objects);
         free(p->error);
     }
     free(r->pictures);
     r->pictures = NULL;
     r->n_pictures = 0;
+}
+
+/* Control characters of a file name or phrase must not reach the terminal. */
+void st_print_plain(FILE *to, const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p < 0x20 || *p == 0x7F) fputc('?', to);
+        else if (p[0] == 0xC2 && p[1] >= 0x80 && p[1] <= 0x9F) fputc('?', to), p++;
+        else fputc(*p, to);
+    }
 }
 
 /* ---- warnings ---- */
@@ -45,10 +71,10 @@ static const struct {
     uint32_t bit;
     const char *name, *sentence;
 } warnings[] = {
-    {ST_WARN_PROMPT_CUT, "prompt_cut", "the phrase has more tokens than the model reads; its end was left out"},
-    {ST_WARN_NOTHING_FOUND, "nothing_found", "nothing found above the threshold"},
-    {ST_WARN_QUERY_LIMIT, "query_limit", "every query of the model found something; there may be more"},
-    {ST_WARN_DETECTION_CAP, "detection_cap", "more was found than --max-detections keeps"},
+    { ST_WARN_PROMPT_CUT, "prompt_cut", "the phrase has more tokens than the model reads; its end was left out" },
+    { ST_WARN_NOTHING_FOUND, "nothing_found", "nothing found above the threshold" },
+    { ST_WARN_QUERY_LIMIT, "query_limit", "every query of the model found something; there may be more" },
+    { ST_WARN_DETECTION_CAP, "detection_cap", "more was found than --max-detections keeps" },
 };
 
 const char *st_warning_name(size_t i, uint32_t *bit)
@@ -85,10 +111,15 @@ json_t *st_json_float(float value)
 static size_t character(const unsigned char *p)
 {
     if (p[0] < 0x80) return 1;
-    const size_t n = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : p[0] >= 0xE0 && p[0] <= 0xEF ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 0;
+    const size_t n = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
+                     : p[0] >= 0xE0 && p[0] <= 0xEF ? 3
+                     : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
+                                                    : 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xC0) != 0x80) return 0;
-    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) return 0;
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) ||
+        (p[0] == 0xF4 && p[1] > 0x8F))
+        return 0;
     return n;
 }
 

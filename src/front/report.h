@@ -1,6 +1,8 @@
-/* report.h: what a run over pictures and prompts found, and its three spellings: JSON, COCO, a table for people.
+/* report.h: what a run over pictures found, for prompts (every instance) or for clicks (one object each), and its three
+ * spellings: JSON, COCO, a table for people.
  *
- * The JSON is a contract: keys keep their order, later versions only add. A float is printed with the fewest digits that give it back exactly.
+ * The JSON is a contract: keys keep their order, later versions only add. A float is printed with the fewest digits
+ * that give it back exactly.
  */
 #ifndef ST_FRONT_REPORT_H
 #define ST_FRONT_REPORT_H
@@ -10,21 +12,40 @@
 #include <stdio.h>
 #include <stencil/stencil.h>
 
+/* A concept that stands in a prompt. */
+typedef struct st_concept_report {
+    const char *file, *phrase;
+    uint32_t n_tokens;
+} st_concept_report;
+
 /* One prompt on one picture. All but the result is filled for every picture, also for those that failed. */
 typedef struct st_prompt_report {
-    const char *phrase;        /* what the model was asked, "visual" when only boxes were given */
-    const st_exemplar *boxes;  /* [n_boxes] */
+    const char *phrase;       /* what the model was asked, "visual" when only boxes were given */
+    const st_exemplar *boxes; /* [n_boxes] */
     size_t n_boxes;
     float threshold, mask_threshold;
-    bool boxes_only;           /* masks were not asked for */
-    st_result *result;         /* owned; NULL while not done */
-    char **mask_files;         /* [result->n_instances] owned, or NULL: names written by --format png */
+    bool boxes_only;                   /* masks were not asked for */
+    st_result *result;                 /* owned; NULL while not done */
+    char **mask_files;                 /* [result->n_instances] owned, or NULL: names written by --format png */
+    const st_concept_report *concepts; /* [n_concepts] */
+    size_t n_concepts;
 } st_prompt_report;
+
+/* One object that was clicked at. All but the result is filled also when the picture failed. */
+typedef struct st_object_report {
+    const st_point *points; /* [n_points] */
+    size_t n_points;
+    const st_region *region; /* or NULL */
+    const char *mask;        /* the file of a mask prompt, or NULL */
+    bool hf;                 /* as Hugging Face's port does it */
+    st_click_result *result; /* owned; NULL while not done */
+    char **mask_files;       /* [result->n_candidates] owned, or NULL */
+} st_object_report;
 
 typedef struct st_picture_report {
     const char *file;
-    char *error;               /* owned; NULL = fine. If set, nothing below holds but what was asked. */
-    uint32_t width, height;    /* as shown */
+    char *error;            /* owned; NULL = fine. If set, nothing below holds but what was asked. */
+    uint32_t width, height; /* as shown */
     int orientation;
     char format[8];
     int bits, is_float, bands, stretched, damaged;
@@ -32,6 +53,10 @@ typedef struct st_picture_report {
     const char *resize;        /* "gpu" or "cpu" */
     st_prompt_report *prompts; /* [n_prompts] owned */
     size_t n_prompts;
+    st_object_report *objects; /* [n_objects] owned; a report holds prompts or objects */
+    size_t n_objects;
+    bool undescribed;          /* a saved encoding that does not say how its picture was read */
+    bool half;                 /* a saved encoding in 16-bit floats */
 } st_picture_report;
 
 typedef struct st_report {
@@ -43,6 +68,14 @@ typedef struct st_report {
 /* Makes room; false when out of memory. st_report_free is fine in any state. */
 bool st_report_init(st_report *r, size_t n_pictures, size_t n_prompts);
 void st_report_free(st_report *r);
+bool st_report_make_objects(st_picture_report *p, size_t n_objects); /* the same for clicks */
+
+/* How a picture was read, as one JSON text that st_picture_save keeps (st_encode_options.source): from malloc, NULL
+ * when out of memory. */
+char *st_report_source(const st_picture_report *p);
+/* Reads it back: fills all but size, prompts and objects. *file is the picture's name, from malloc. False when it is
+ * none of st_report_source's: then `p` is as before. */
+bool st_report_read_source(st_picture_report *p, char **file, const char *source);
 
 /* Documents as text, from malloc; NULL when out of memory. */
 char *st_report_json(const st_report *r);
@@ -54,9 +87,16 @@ void st_report_table(const st_picture_report *p, FILE *to);
 const char *st_warning_name(size_t i, uint32_t *bit);
 const char *st_warning_sentence(size_t i);
 
-/* JSON values. */
-json_t *st_json_float(float value);      /* shortest decimal that gives the float back; null when not finite */
-json_t *st_json_text(const char *text);  /* what is not UTF-8 (a file name may be) becomes U+FFFD */
+/* Writes text without its control characters. */
+void st_print_plain(FILE *to, const char *text);
+
+/* JSON values; NULL when out of memory. */
+json_t *st_json_float(float value);     /* shortest decimal that gives the float back; null when not finite */
+json_t *st_json_text(const char *text); /* what is not UTF-8 (a file name may be) becomes U+FFFD */
+json_t *st_json_mask(const st_rle *mask);
+json_t *st_json_click_prompt(const st_point *points, size_t n_points, const st_region *region, const char *mask);
+/* rank from 0; without masks: nothing but rank, index and predicted IoU. mask_file may be NULL. */
+json_t *st_json_candidate(const st_candidate *c, size_t rank, bool with_mask, const char *mask_file);
 /* Serialises in one line with a line end, from malloc; steals `doc`; NULL when doc is NULL or memory is out. */
 char *st_json_line(json_t *doc);
 

@@ -1,7 +1,9 @@
-/* report_coco.c: the report as one COCO instances file: images, categories (the phrases), annotations with score and run-length masks.
+/* report_coco.c: the report as one COCO instances file: images, categories (the phrases; "object" for clicks),
+ * annotations with score and run-length masks.
  *
- * Numbers start at 1. `bbox` is the model's box clamped to the picture, as COCO's tools expect; `segmentation` is a compressed run-length mask of
- * an object that is no crowd, which pycocotools reads. COCO has no place for pictures that failed: they are listed under the added key "errors".
+ * Numbers start at 1. `bbox` is the model's box clamped to the picture, as COCO's tools expect; `segmentation` is a
+ * compressed run-length mask of an object that is no crowd, which pycocotools reads. COCO has no place for pictures
+ * that failed: they are listed under the added key "errors".
  */
 #include "front/report.h"
 
@@ -20,22 +22,27 @@ static json_t *bbox_json(const st_picture_report *picture, const float box[4])
     return json_pack("[o,o,o,o]", st_json_float(x0), st_json_float(y0), st_json_float(x1 - x0), st_json_float(y1 - y0));
 }
 
-static json_t *annotation_json(const st_picture_report *picture, const st_prompt_report *p, const st_instance *it, size_t ids[3])
+/* mask NULL: none was asked for. */
+static json_t *annotation_json(const st_picture_report *picture, const size_t ids[3], const float box[4], float score,
+                               const st_rle *mask, uint64_t area)
 {
-    json_t *json = json_pack("{s:I,s:I,s:I,s:o,s:i,s:o}", "id", (json_int_t)ids[0], "image_id", (json_int_t)ids[1], "category_id", (json_int_t)ids[2],
-                             "bbox", bbox_json(picture, it->box), "iscrowd", 0, "score", st_json_float(it->score));
-    if (!json || p->boxes_only) return json;
-    char *counts = NULL;
-    int failed = st_rle_to_string(&counts, &it->mask, NULL) != ST_OK;
-    if (!failed) {
-        failed |= json_object_set_new(json, "area", json_integer((json_int_t)it->area));
-        failed |= json_object_set_new(json, "segmentation", json_pack("{s:[I,I],s:s}", "size", (json_int_t)it->mask.height, (json_int_t)it->mask.width,
-                                                                      "counts", counts));
-    }
-    st_string_free(counts);
+    json_t *json =
+        json_pack("{s:I,s:I,s:I,s:o,s:i,s:o}", "id", (json_int_t)ids[0], "image_id", (json_int_t)ids[1], "category_id",
+                  (json_int_t)ids[2], "bbox", bbox_json(picture, box), "iscrowd", 0, "score", st_json_float(score));
+    if (!json || !mask) return json;
+    int failed = json_object_set_new(json, "area", json_integer((json_int_t)area));
+    failed |= json_object_set_new(json, "segmentation", st_json_mask(mask));
     if (!failed) return json;
     json_decref(json);
     return NULL;
+}
+
+/* Of a clicked object, its best candidate, which belongs to the one category "object". */
+static json_t *object_json(const st_picture_report *picture, const st_candidate *c, const size_t ids[3])
+{
+    const st_box_px tight = st_rle_box(&c->mask);
+    const float box[4] = { (float)tight.x0, (float)tight.y0, (float)tight.x1, (float)tight.y1 };
+    return annotation_json(picture, ids, box, c->iou, &c->mask, c->area);
 }
 
 /* Adds the annotations of one picture; false when out of memory. */
@@ -44,27 +51,40 @@ static bool add_annotations(json_t *annotations, const st_picture_report *pictur
     for (size_t k = 0; k < picture->n_prompts; k++) {
         const st_prompt_report *p = &picture->prompts[k];
         for (size_t i = 0; i < p->result->n_instances; i++) {
-            size_t ids[3] = {json_array_size(annotations) + 1, image_id, k + 1};
-            if (json_array_append_new(annotations, annotation_json(picture, p, &p->result->instances[i], ids)) != 0) return false;
+            const st_instance *it = &p->result->instances[i];
+            const size_t ids[3] = { json_array_size(annotations) + 1, image_id, k + 1 };
+            if (json_array_append_new(annotations, annotation_json(picture, ids, it->box, it->score,
+                                                                   p->boxes_only ? NULL : &it->mask, it->area)) != 0)
+                return false;
         }
+    }
+    for (size_t k = 0; k < picture->n_objects; k++) {
+        const size_t ids[3] = { json_array_size(annotations) + 1, image_id, 1 };
+        if (json_array_append_new(annotations, object_json(picture, picture->objects[k].result->candidates, ids)) != 0)
+            return false;
     }
     return true;
 }
 
 static bool add_picture(json_t *images, json_t *annotations, json_t *errors, const st_picture_report *p, size_t id)
 {
-    if (p->error) return json_array_append_new(errors, json_pack("{s:o,s:o}", "file_name", st_json_text(p->file), "error", st_json_text(p->error))) == 0;
-    json_t *image = json_pack("{s:I,s:o,s:I,s:I}", "id", (json_int_t)id, "file_name", st_json_text(p->file), "width", (json_int_t)p->width, "height",
-                              (json_int_t)p->height);
+    if (p->error)
+        return json_array_append_new(errors, json_pack("{s:o,s:o}", "file_name", st_json_text(p->file), "error",
+                                                       st_json_text(p->error))) == 0;
+    json_t *image = json_pack("{s:I,s:o,s:I,s:I}", "id", (json_int_t)id, "file_name", st_json_text(p->file), "width",
+                              (json_int_t)p->width, "height", (json_int_t)p->height);
     return json_array_append_new(images, image) == 0 && add_annotations(annotations, p, id);
 }
 
 static bool add_categories(json_t *categories, const st_report *r)
 {
     for (size_t k = 0; r->n_pictures && k < r->pictures[0].n_prompts; k++) {
-        json_t *category = json_pack("{s:I,s:o}", "id", (json_int_t)(k + 1), "name", st_json_text(r->pictures[0].prompts[k].phrase));
+        json_t *category =
+            json_pack("{s:I,s:o}", "id", (json_int_t)(k + 1), "name", st_json_text(r->pictures[0].prompts[k].phrase));
         if (json_array_append_new(categories, category) != 0) return false;
     }
+    if (r->n_pictures && r->pictures[0].n_objects)
+        return json_array_append_new(categories, json_pack("{s:i,s:s}", "id", 1, "name", "object")) == 0;
     return true;
 }
 
@@ -72,11 +92,13 @@ char *st_report_coco(const st_report *r)
 {
     json_t *images = json_array(), *categories = json_array(), *annotations = json_array(), *errors = json_array();
     bool ok = add_categories(categories, r);
-    for (size_t i = 0; ok && i < r->n_pictures; i++) ok = add_picture(images, annotations, errors, &r->pictures[i], i + 1);
+    for (size_t i = 0; ok && i < r->n_pictures; i++)
+        ok = add_picture(images, annotations, errors, &r->pictures[i], i + 1);
     char description[128];
-    snprintf(description, sizeof description, "Stencil %s, %s, model %.16s", st_version(), r->model_version, r->model_id);
-    json_t *doc = json_pack("{s:{s:s},s:o,s:o,s:o}", "info", "description", description, "images", images, "categories", categories, "annotations",
-                            annotations);
+    snprintf(description, sizeof description, "Stencil %s, %s, model %.16s", st_version(), r->model_version,
+             r->model_id);
+    json_t *doc = json_pack("{s:{s:s},s:o,s:o,s:o}", "info", "description", description, "images", images, "categories",
+                            categories, "annotations", annotations);
     if (!ok || !doc || (json_array_size(errors) && json_object_set(doc, "errors", errors) != 0)) {
         json_decref(doc);
         doc = NULL;

@@ -1,26 +1,15 @@
 /* save.c: outputs that are complete or absent, and their names (see save.h). */
 #include "front/save.h"
+#include "front/fault.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-ST_PRINTF(3, 4) static st_status fail(st_error *err, st_status status, const char *fmt, ...)
-{
-    va_list args;
-    if (!err) return status;
-    err->status = status;
-    va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
-    va_end(args);
-    return status;
-}
 
 bool st_exists(const char *path)
 {
@@ -50,13 +39,14 @@ static char *folder_of(const char *path)
 
 st_status st_save_possible(const char *path, st_error *err)
 {
-    if (!path[0]) return fail(err, ST_ERR_INVALID_ARG, "output: an empty file name");
-    if (st_is_folder(path)) return fail(err, ST_ERR_IO, "%s: is a folder, expected a file name", path);
+    if (!path[0]) return st_fault(err, ST_ERR_INVALID_ARG, "output: an empty file name");
+    if (st_is_folder(path)) return st_fault(err, ST_ERR_IO, "%s: is a folder, expected a file name", path);
     char *folder = folder_of(path);
-    if (!folder) return fail(err, ST_ERR_NOMEM, "%s: out of memory", path);
+    if (!folder) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
     st_status status = ST_OK;
-    if (!st_is_folder(folder)) status = fail(err, ST_ERR_IO, "%s: the folder %s is not there", path, folder);
-    else if (access(folder, W_OK | X_OK) != 0) status = fail(err, ST_ERR_IO, "%s: cannot write into %s: %s", path, folder, strerror(errno));
+    if (!st_is_folder(folder)) status = st_fault(err, ST_ERR_IO, "%s: the folder %s is not there", path, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        status = st_fault(err, ST_ERR_IO, "%s: cannot write into %s: %s", path, folder, strerror(errno));
     free(folder);
     return status;
 }
@@ -66,10 +56,10 @@ st_status st_save_folder(const char *path, st_error *err)
     if (mkdir(path, 0777) == 0) return ST_OK;
     if (errno == EEXIST && st_is_folder(path)) {
         if (access(path, W_OK | X_OK) == 0) return ST_OK;
-        return fail(err, ST_ERR_IO, "%s: cannot write into this folder: %s", path, strerror(errno));
+        return st_fault(err, ST_ERR_IO, "%s: cannot write into this folder: %s", path, strerror(errno));
     }
-    if (errno == EEXIST) return fail(err, ST_ERR_IO, "%s: is a file, expected a folder", path);
-    return fail(err, ST_ERR_IO, "%s: cannot make this folder: %s", path, strerror(errno));
+    if (errno == EEXIST) return st_fault(err, ST_ERR_IO, "%s: is a file, expected a folder", path);
+    return st_fault(err, ST_ERR_IO, "%s: cannot make this folder: %s", path, strerror(errno));
 }
 
 static bool write_all(int fd, const char *text, size_t n)
@@ -92,7 +82,7 @@ static st_status save_file(const char *path, char *tmp, size_t tmp_size, const c
         fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
-    if (fd < 0) return fail(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (fd < 0) return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     const bool ok = write_all(fd, text, n) && fsync(fd) == 0;
     int why = errno;
     const bool closed = close(fd) == 0;
@@ -100,7 +90,7 @@ static st_status save_file(const char *path, char *tmp, size_t tmp_size, const c
     if (ok && closed && rename(tmp, path) == 0) return ST_OK;
     if (ok && closed) why = errno;
     unlink(tmp);
-    return fail(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
+    return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
 }
 
 /* Pipes and devices (/dev/stdout, a named pipe) cannot be replaced by a rename: they are written as they are. */
@@ -110,20 +100,20 @@ static st_status save_special(const char *path, const char *text, size_t n, st_e
     const bool ok = fd >= 0 && write_all(fd, text, n);
     const int why = errno;
     if (fd >= 0) close(fd);
-    return ok ? ST_OK : fail(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
+    return ok ? ST_OK : st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
 }
 
 st_status st_save_text(const char *path, const char *text, size_t n, st_error *err)
 {
     if (!path || strcmp(path, "-") == 0) {
         if (write_all(STDOUT_FILENO, text, n)) return ST_OK;
-        return fail(err, ST_ERR_IO, "standard output: cannot be written: %s", strerror(errno));
+        return st_fault(err, ST_ERR_IO, "standard output: cannot be written: %s", strerror(errno));
     }
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return save_special(path, text, n, err);
     const size_t size = strlen(path) + 48;
     char *tmp = malloc(size);
-    if (!tmp) return fail(err, ST_ERR_NOMEM, "%s: out of memory", path);
+    if (!tmp) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
     const st_status status = save_file(path, tmp, size, text, n, err);
     free(tmp);
     return status;
@@ -135,7 +125,7 @@ void st_names_free(st_names *names)
 {
     for (size_t i = 0; i < names->n; i++) free(names->used[i]);
     free(names->used);
-    *names = (st_names){0};
+    *names = (st_names){ 0 };
 }
 
 static bool is_used(const st_names *names, const char *name)
