@@ -44,23 +44,32 @@ int st_cmd_click(int argc, char **argv);
 void st_cmd_click_help(FILE *to);
 int st_cmd_encode(int argc, char **argv);
 void st_cmd_encode_help(FILE *to);
+int st_cmd_concept(int argc, char **argv);
+void st_cmd_concept_help(FILE *to);
 int st_cmd_help(int argc, char **argv);
 void st_cmd_help_help(FILE *to);
 
 /* "stencil COMMAND: <sentence>" and where to read more; returns ST_EXIT_USAGE. */
 int st_usage_error(const char *command, const char *fmt, ...) ST_PRINTF(2, 3);
 
+/* The exit code of a command that works on one picture, after a call of the library ended with this status. */
+int st_exit_of(st_status status);
+
 /* ---- choosing and opening the model ---- */
 
-/* The path given with -m, else STENCIL_MODEL, else the demo model that lies beside the program (with a line on stderr). From malloc; NULL, after a message, when there
+/* The path given with -m, else STENCIL_MODEL, else the demo model that lies beside the program (with a line on stderr).
+ * From malloc; NULL, after a message, when there
  * is none. */
 char *st_model_choice(st_console *console, const char *given);
 /* Opens it; on failure says why and returns ST_EXIT_MODEL. */
 int st_model_start(st_model **out, st_console *console, const char *given, uint32_t n_threads);
+/* ST_EXIT_OK when it holds the interactive part; else says so and returns ST_EXIT_MODEL. */
+int st_model_for_clicks(const st_model *model, st_console *console);
 
 /* ---- cancelling ---- */
 
-/* From here on the first SIGINT, SIGTERM or SIGHUP sets the flag; the second ends the program at once. NULL when out of memory. One flag per program. */
+/* From here on the first SIGINT, SIGTERM or SIGHUP sets the flag; the second ends the program at once. NULL when out of
+ * memory. One flag per program. */
 st_cancel *st_signals_watch(void);
 /* The signal that came, or 0. */
 int st_signals_seen(void);

@@ -10,13 +10,13 @@
 enum { OPT_MODEL = 1, OPT_JSON, OPT_PLAN, OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
 
 static const st_option options[] = {
-    {"model", 'm', "PATH", OPT_MODEL, "the same as the word FILE"},
-    {"json", 0, NULL, OPT_JSON, "machine-readable"},
-    {"plan", 0, NULL, OPT_PLAN, "the memory plan only"},
-    {"threads", 'j', "N", OPT_THREADS, "plan for this many threads"},
-    {"quiet", 'q', NULL, OPT_QUIET, "errors only"},
-    {"verbose", 'v', NULL, OPT_VERBOSE, "also name every unused tensor"},
-    {"help", 'h', NULL, OPT_HELP, "this text"},
+    { "model", 'm', "PATH", OPT_MODEL, "the same as the word FILE" },
+    { "json", 0, NULL, OPT_JSON, "machine-readable" },
+    { "plan", 0, NULL, OPT_PLAN, "the memory plan only" },
+    { "threads", 'j', "N", OPT_THREADS, "plan for this many threads" },
+    { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
+    { "verbose", 'v', NULL, OPT_VERBOSE, "also name every unused tensor" },
+    { "help", 'h', NULL, OPT_HELP, "this text" },
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 
@@ -25,12 +25,18 @@ void st_cmd_info_help(FILE *to)
     fputs("usage: stencil info [OPTION...] [FILE]\n\n"
           "Describes a checkpoint (.pt, .safetensors, .safetensors.index.json or a folder): model, identity, parts,\n"
           "tensors that this version does not use, and the memory that one picture and one phrase will take.\n"
-          "Nothing in the file is executed. Without FILE: STENCIL_MODEL, else the demo model.\n\n", to);
+          "Nothing in the file is executed. Without FILE: STENCIL_MODEL, else the demo model.\n\n",
+          to);
     st_options_print(options, N_OPTIONS, to);
-    fputs("\nexamples:\n  stencil info sam3.pt\n  stencil info --plan -m sam3.safetensors\n  stencil info --json sam3/ | jq .parts\n", to);
+    fputs("\nexamples:\n  stencil info sam3.pt\n  stencil info --plan -m sam3.safetensors\n  stencil info --json sam3/ "
+          "| jq .parts\n",
+          to);
 }
 
-static const char *yes_no(int value) { return value ? "yes" : "no"; }
+static const char *yes_no(int value)
+{
+    return value ? "yes" : "no";
+}
 
 static void print_bytes(uint64_t bytes, const char *name)
 {
@@ -47,20 +53,20 @@ static void print_plan(const st_model_info *m)
 static void print_text(const st_model_info *m, bool verbose)
 {
     uint64_t elements = 0;
-    printf("model       %s\nid          %s\nlayout      %s\ncontainer   %s\nstored      %s\ncomputes    %s\n", m->version, m->id, m->layout, m->container,
-           m->dtypes, m->precision);
-    printf("input       %u x %u pixels, masks from %u x %u, at most %u instances per prompt\n", m->input_size, m->input_size, m->mask_size, m->mask_size,
-           m->n_queries);
-    printf("runs on     %s kernels, products by %s, %u thread%s\n\nparts\n", m->cpu_level, m->gemm, m->n_threads, m->n_threads == 1 ? "" : "s");
+    printf("model       %s\nid          %s\nlayout      %s\ncontainer   %s\nstored      %s\ncomputes    %s\n",
+           m->version, m->id, m->layout, m->container, m->dtypes, m->precision);
+    printf("input       %u x %u pixels, masks from %u x %u, at most %u instances per prompt\n", m->input_size,
+           m->input_size, m->mask_size, m->mask_size, m->n_queries);
+    printf("runs on     %s kernels, products by %s, %u thread%s\n\nparts\n", m->cpu_level, m->gemm, m->n_threads,
+           m->n_threads == 1 ? "" : "s");
     for (size_t i = 0; i < m->n_parts; i++) {
-        printf("  %12llu parameters  %5llu tensors  %s\n", (unsigned long long)m->parts[i].n_elements, (unsigned long long)m->parts[i].n_tensors,
-               m->parts[i].name);
+        printf("  %12llu parameters  %5llu tensors  %s\n", (unsigned long long)m->parts[i].n_elements,
+               (unsigned long long)m->parts[i].n_tensors, m->parts[i].name);
         elements += m->parts[i].n_elements;
     }
     printf("  %12llu parameters in all\n\n", (unsigned long long)elements);
     printf("can do\n  phrases and example boxes: %s\n  clicks: %s\n  tracking: %s\n\n", yes_no(m->can_segment),
-           m->can_click ? "the weights are there, this version does not use them" : "no",
-           m->can_track ? "the weights are there, this version does not use them" : "no");
+           yes_no(m->can_click), m->can_track ? "the weights are there, this version does not use them" : "no");
     printf("known but unused here: %zu tensors%s\n", m->n_unused, m->n_unused && !verbose ? " (-v names them)" : "");
     for (size_t i = 0; verbose && i < m->n_unused; i++) printf("  %s\n", m->unused[i]);
     printf("\n");
@@ -71,7 +77,8 @@ static json_t *plan_json(const st_model_info *m)
 {
     json_t *lines = json_array();
     for (size_t i = 0; i < m->n_plan; i++)
-        if (json_array_append_new(lines, json_pack("{s:s,s:I}", "name", m->plan[i].name, "bytes", (json_int_t)m->plan[i].bytes)) != 0) {
+        if (json_array_append_new(
+                lines, json_pack("{s:s,s:I}", "name", m->plan[i].name, "bytes", (json_int_t)m->plan[i].bytes)) != 0) {
             json_decref(lines);
             return NULL;
         }
@@ -82,7 +89,8 @@ static json_t *parts_json(const st_model_info *m)
 {
     json_t *parts = json_array();
     for (size_t i = 0; i < m->n_parts; i++)
-        if (json_array_append_new(parts, json_pack("{s:s,s:I,s:I}", "name", m->parts[i].name, "tensors", (json_int_t)m->parts[i].n_tensors, "parameters",
+        if (json_array_append_new(parts, json_pack("{s:s,s:I,s:I}", "name", m->parts[i].name, "tensors",
+                                                   (json_int_t)m->parts[i].n_tensors, "parameters",
                                                    (json_int_t)m->parts[i].n_elements)) != 0) {
             json_decref(parts);
             return NULL;
@@ -103,11 +111,13 @@ static json_t *unused_json(const st_model_info *m)
 
 static json_t *info_json(const st_model_info *m)
 {
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:o,s:{s:b,s:b,s:b},s:o,s:s,s:s,s:I}", "stencil", st_version(), "id", m->id, "version",
-                     m->version, "layout", m->layout, "container", m->container, "precision", m->precision, "dtypes", m->dtypes, "input_size",
-                     (json_int_t)m->input_size, "mask_size", (json_int_t)m->mask_size, "queries", (json_int_t)m->n_queries, "parts", parts_json(m), "unused",
-                     unused_json(m), "can", "segment", m->can_segment, "click", m->can_click, "track", m->can_track, "plan", plan_json(m), "cpu_level",
-                     m->cpu_level, "gemm", m->gemm, "threads", (json_int_t)m->n_threads);
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:o,s:{s:b,s:b,s:b},s:o,s:s,s:s,s:I}", "stencil",
+                     st_version(), "id", m->id, "version", m->version, "layout", m->layout, "container", m->container,
+                     "precision", m->precision, "dtypes", m->dtypes, "input_size", (json_int_t)m->input_size,
+                     "mask_size", (json_int_t)m->mask_size, "queries", (json_int_t)m->n_queries, "parts", parts_json(m),
+                     "unused", unused_json(m), "can", "segment", m->can_segment, "click", m->can_click, "track",
+                     m->can_track, "plan", plan_json(m), "cpu_level", m->cpu_level, "gemm", m->gemm, "threads",
+                     (json_int_t)m->n_threads);
 }
 
 struct settings {
@@ -131,7 +141,8 @@ static int read_args(struct settings *s, int argc, char **argv)
             s->model = value;
             break;
         case OPT_THREADS:
-            if (!st_read_count(&s->n_threads, value, 1, 1024)) return st_usage_error("info", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
+            if (!st_read_count(&s->n_threads, value, 1, 1024))
+                return st_usage_error("info", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
             break;
         case OPT_JSON: s->json = true; break;
         case OPT_PLAN: s->plan = true; break;
@@ -147,7 +158,7 @@ static int read_args(struct settings *s, int argc, char **argv)
 static int print_json(json_t *doc)
 {
     char *text = st_json_line(doc);
-    st_error err = {ST_ERR_NOMEM, "out of memory"};
+    st_error err = { ST_ERR_NOMEM, "out of memory" };
     st_status status = text ? st_save_text(NULL, text, strlen(text), &err) : ST_ERR_NOMEM;
     free(text);
     if (status == ST_OK) return ST_EXIT_OK;
@@ -157,7 +168,7 @@ static int print_json(json_t *doc)
 
 int st_cmd_info(int argc, char **argv)
 {
-    struct settings s = {0};
+    struct settings s = { 0 };
     st_console console;
     st_error err;
     st_model *model = NULL;

@@ -1,37 +1,17 @@
-/* cmd_segment.c: `stencil segment`: every phrase in every picture, each picture encoded once.
+/* cmd_segment.c: `stencil segment`: every phrase in every picture, or objects by clicks in one; each picture encoded
+ * once.
  *
- * A picture that fails is recorded and the next one is done. Results are kept as run lengths and written when all is done, so that a cancelled run leaves no half document; overlays
- * and mask files appear picture by picture, each complete or absent.
+ * A picture that fails is recorded and the next one is done. Results are kept as run lengths and written when all is
+ * done, so that a cancelled run leaves no half document; overlays and mask files appear picture by picture, each
+ * complete or absent.
  */
-#include "cli/segment_args.h"
-#include "front/overlay.h"
-#include "front/save.h"
+#include "cli/segment_job.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-typedef struct job {
-    st_segment_args args;
-    st_console console;
-    st_cancel *cancel;
-    st_model *model;
-    st_session *session;
-    st_report report;
-    st_names names;       /* of overlays and masks */
-    const char *overlays; /* the folder for overlays, or NULL: args.overlay is the file */
-    bool to_table;        /* a table goes to standard output */
-    int code;             /* ends the run when it is neither OK nor PARTLY */
-    bool output_failed;   /* an overlay or a mask could not be written; the run goes on, so that its results are not lost */
-} job;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+typedef st_segment_job job;
 
 /* ---- before the work ---- */
 
@@ -53,31 +33,64 @@ static int prepare_outputs(job *j)
     return ST_EXIT_OUTPUT;
 }
 
-/* What was asked is known for every picture, also for those that will fail. */
-static void fill_questions(job *j)
+/* What was asked is known for every picture, also for those that will fail. False when out of memory. */
+static bool fill_questions(job *j)
 {
     const st_segment_args *a = &j->args;
+    if (!st_report_init(&j->report, a->n_pictures, a->n_phrases)) return false;
     for (size_t i = 0; i < a->n_pictures; i++) {
         st_picture_report *p = &j->report.pictures[i];
         p->file = a->pictures[i];
         for (size_t k = 0; k < a->n_phrases; k++)
-            p->prompts[k] = (st_prompt_report){.phrase = a->phrases[k], .boxes = a->boxes, .n_boxes = a->n_boxes, .threshold = a->thresholds[k],
-                                               .mask_threshold = a->segment.mask_threshold, .boxes_only = !a->segment.want_masks};
+            p->prompts[k] = (st_prompt_report){ .phrase = a->phrases[k],
+                                                .boxes = a->boxes,
+                                                .n_boxes = a->n_boxes,
+                                                .threshold = a->thresholds[k],
+                                                .mask_threshold = a->segment.mask_threshold,
+                                                .boxes_only = !a->segment.want_masks,
+                                                .concepts = a->concept_files,
+                                                .n_concepts = a->n_concepts };
+        if (a->n_objects && !st_report_make_objects(p, a->n_objects)) return false;
+        for (size_t k = 0; k < a->n_objects; k++)
+            p->objects[k] = (st_object_report){ .points = a->points,
+                                                .n_points = a->n_points,
+                                                .region = a->n_regions ? &a->regions[k] : NULL,
+                                                .mask = a->mask,
+                                                .hf = a->click.hf != 0 };
     }
+    return true;
+}
+
+/* A concept of another model would spoil every picture, one after the other. */
+static int check_concepts(job *j, const st_model_info *model)
+{
+    for (size_t i = 0; i < j->args.n_concepts; i++) {
+        st_concept_info info = ST_CONCEPT_INFO_INIT;
+        st_error err;
+        if (st_concept_get_info(j->args.concepts[i], &info, &err) != ST_OK)
+            return st_usage_error("segment", "%s", err.message);
+        if (strcmp(info.model_id, model->id) != 0 || info.input_size != model->input_size)
+            return st_usage_error("segment",
+                                  "--concept %s: made by model %.12s... at %u pixels, this one is %.12s... at %u: its "
+                                  "tokens mean nothing here",
+                                  j->args.concept_files[i].file, info.model_id, info.input_size, model->id,
+                                  model->input_size);
+    }
+    return ST_EXIT_OK;
 }
 
 static int start(job *j)
 {
     st_error err;
     j->cancel = st_signals_watch();
-    if (!j->cancel || !st_report_init(&j->report, j->args.n_pictures, j->args.n_phrases)) {
+    if (!j->cancel || !fill_questions(j)) {
         st_console_error(&j->console, "out of memory");
         return ST_EXIT_INTERNAL;
     }
-    fill_questions(j);
     int code = prepare_outputs(j);
     if (code != ST_EXIT_OK) return code;
     if ((code = st_model_start(&j->model, &j->console, j->args.model, j->args.n_threads)) != ST_EXIT_OK) return code;
+    if (j->args.n_objects && (code = st_model_for_clicks(j->model, &j->console)) != ST_EXIT_OK) return code;
     st_session_options options = ST_SESSION_OPTIONS_INIT;
     options.cancel = j->cancel;
     options.progress = st_console_progress;
@@ -92,7 +105,7 @@ static int start(job *j)
     j->report.model_id = info.id;
     j->report.model_version = info.version;
     j->report.model_precision = info.precision;
-    return ST_EXIT_OK;
+    return check_concepts(j, &info);
 }
 
 /* ---- one picture ---- */
@@ -119,146 +132,53 @@ static void fail_picture(job *j, st_picture_report *p, int code, const char *mes
     if (!p->error) j->code = ST_EXIT_INTERNAL;
 }
 
-static void describe(job *j, st_picture_report *p, const st_bitmap *bitmap)
+static void tell_about(job *j, const st_picture_report *p, double seconds)
 {
-    p->width = bitmap->width;
-    p->height = bitmap->height;
-    p->orientation = bitmap->orientation;
-    memcpy(p->format, bitmap->format, sizeof p->format);
-    p->bits = bitmap->bits;
-    p->is_float = bitmap->is_float;
-    p->bands = bitmap->bands;
-    p->stretched = bitmap->stretched;
-    p->damaged = bitmap->damaged;
-    p->low = bitmap->low;
-    p->high = bitmap->high;
-    p->resize = j->args.encode.resize == ST_RESIZE_CPU ? "cpu" : "gpu";
-    if (bitmap->damaged) st_console_warn(&j->console, "%s: the file is damaged; what could not be read was drawn over", p->file);
-    if (bitmap->stretched)
-        st_console_note(&j->console, "%s: contrast stretched, %g became black and %g white", p->file, (double)bitmap->low, (double)bitmap->high);
+    if (p->damaged)
+        st_console_warn(&j->console, "%s: the file is damaged; what could not be read was drawn over", p->file);
+    if (p->stretched)
+        st_console_note(&j->console, "%s: contrast stretched, %g became black and %g white", p->file, (double)p->low,
+                        (double)p->high);
+    if (j->args.features)
+        st_console_note(&j->console, "%s: encoding read from %s in %.2f s", p->file, j->args.features, seconds);
+    else st_console_note(&j->console, "%s: encoded in %.2f s", p->file, seconds);
 }
 
-static void warn_about(job *j, const st_picture_report *p, const st_prompt_report *prompt)
+static st_status open_picture(job *j, st_picture_opened *opened, st_picture_report *p, st_error *err)
 {
-    uint32_t bit;
-    for (size_t i = 0; !j->to_table && st_warning_name(i, &bit); i++)
-        if (prompt->result->warnings & bit) st_console_warn(&j->console, "%s: \"%s\": %s", p->file, prompt->phrase, st_warning_sentence(i));
-}
-
-static st_status run_prompt(job *j, st_picture_report *p, size_t k, const st_picture *picture, st_error *err)
-{
-    st_prompt_report *report = &p->prompts[k];
     const st_segment_args *a = &j->args;
-    st_prompt prompt = ST_PROMPT_INIT;
-    prompt.phrase = a->visual ? NULL : a->phrases[k];
-    prompt.boxes = a->boxes;
-    prompt.n_boxes = a->n_boxes;
-    st_segment_options options = a->segment;
-    options.threshold = a->thresholds[k];
-    const double started = now();
-    const st_status status = st_segment(&report->result, j->session, picture, &prompt, &options, err);
+    const st_picture_input in = { a->features_only ? NULL : p->file, a->features, a->bitmap, a->encode };
+    const double started = st_segment_now();
+    const st_status status = st_picture_input_open(opened, p, &in, j->model, j->session, err);
     if (status != ST_OK) return status;
-    st_console_note(&j->console, "%s: \"%s\": %zu found in %.2f s", p->file, report->phrase, report->result->n_instances, now() - started);
-    warn_about(j, p, report);
+    if (a->features_only && opened->name) {
+        j->name = opened->name; /* the report's from here on */
+        opened->name = NULL;
+        p->file = j->name;
+    }
+    tell_about(j, p, st_segment_now() - started);
     return ST_OK;
-}
-
-static st_status run_prompts(job *j, st_picture_report *p, const st_bitmap *bitmap, st_error *err)
-{
-    st_picture *picture = NULL;
-    const st_image image = {bitmap->rgb, bitmap->width, bitmap->height, (size_t)bitmap->width * 3, ST_PIXEL_RGB8};
-    const double started = now();
-    st_status status = st_picture_encode(&picture, j->session, &image, &j->args.encode, err);
-    if (status == ST_OK) st_console_note(&j->console, "%s: encoded in %.2f s", p->file, now() - started);
-    for (size_t k = 0; status == ST_OK && k < j->args.n_phrases; k++) status = run_prompt(j, p, k, picture, err);
-    st_picture_free(picture);
-    return status;
-}
-
-/* ---- files per picture ---- */
-
-static st_status write_mask(const st_rle *mask, const char *path, uint8_t *pixels, st_error *err)
-{
-    st_rle_to_dense(mask, pixels, mask->width, 255);
-    return st_png_write(path, pixels, mask->width, mask->height, 1, err);
-}
-
-/* FOLDER/STEM_PHRASE_001.png for every instance of one prompt. `pixels` is one dense mask. */
-static st_status write_masks_of(job *j, st_picture_report *p, st_prompt_report *prompt, uint8_t *pixels, st_error *err)
-{
-    const size_t n = prompt->result->n_instances;
-    prompt->mask_files = calloc(n ? n : 1, sizeof *prompt->mask_files);
-    st_status status = prompt->mask_files ? ST_OK : ST_ERR_NOMEM;
-    char slug[48], tail[80];
-    st_phrase_slug(slug, prompt->phrase);
-    for (size_t i = 0; status == ST_OK && i < n; i++) {
-        snprintf(tail, sizeof tail, "_%s_%03zu.png", slug, i + 1);
-        prompt->mask_files[i] = st_names_make(&j->names, j->args.output, p->file, tail);
-        status = prompt->mask_files[i] ? write_mask(&prompt->result->instances[i].mask, prompt->mask_files[i], pixels, err) : ST_ERR_NOMEM;
-    }
-    if (status == ST_ERR_NOMEM) snprintf(err->message, sizeof err->message, "out of memory while writing masks");
-    return status;
-}
-
-static st_status write_masks(job *j, st_picture_report *p, st_error *err)
-{
-    st_status status = ST_OK;
-    uint8_t *pixels = malloc((size_t)p->width * p->height);
-    if (!pixels) {
-        snprintf(err->message, sizeof err->message, "out of memory for a mask of %u x %u pixels", p->width, p->height);
-        return ST_ERR_NOMEM;
-    }
-    for (size_t k = 0; status == ST_OK && k < p->n_prompts; k++) status = write_masks_of(j, p, &p->prompts[k], pixels, err);
-    free(pixels);
-    return status;
-}
-
-static bool is_a_picture(const job *j, const char *path)
-{
-    for (size_t i = 0; i < j->args.n_pictures; i++)
-        if (st_same_file(path, j->args.pictures[i])) return true;
-    return false;
-}
-
-static st_status write_overlay(job *j, const st_picture_report *p, st_bitmap *bitmap, st_error *err)
-{
-    char *path = j->overlays ? st_names_make(&j->names, j->overlays, p->file, ".overlay.png") : strdup(j->args.overlay);
-    st_status status = ST_ERR_NOMEM;
-    if (!path) snprintf(err->message, sizeof err->message, "out of memory while writing the overlay");
-    else if (is_a_picture(j, path)) {
-        snprintf(err->message, sizeof err->message, "%s: the overlay would overwrite this picture", path);
-        status = ST_ERR_IO;
-    } else {
-        st_overlay_draw(bitmap, p);
-        status = st_overlay_save(bitmap, path, err);
-        if (status == ST_OK) st_console_note(&j->console, "wrote %s", path);
-    }
-    free(path);
-    return status;
 }
 
 static void run_picture(job *j, size_t i)
 {
     st_picture_report *p = &j->report.pictures[i];
     const char *slash = strrchr(p->file, '/');
-    st_bitmap bitmap = {0};
-    st_error err = {ST_OK, ""};
+    st_picture_opened opened;
+    st_error err = { ST_OK, "" };
     st_console_task(&j->console, "[%zu/%zu] %s", i + 1, j->args.n_pictures, slash ? slash + 1 : p->file);
-    st_status status = st_bitmap_load(&bitmap, p->file, &j->args.bitmap, &err);
-    if (status == ST_OK) {
-        describe(j, p, &bitmap);
-        status = run_prompts(j, p, &bitmap, &err);
-    }
+    st_status status = open_picture(j, &opened, p, &err);
+    if (status == ST_OK) status = st_segment_run(j, p, opened.picture, &err);
     if (status != ST_OK) fail_picture(j, p, failure_code(status), err.message);
     else {
-        if (j->args.format == ST_FORMAT_PNG) status = write_masks(j, p, &err);
-        if (status == ST_OK && j->args.overlay) status = write_overlay(j, p, &bitmap, &err);
+        if (j->args.format == ST_FORMAT_PNG) status = st_segment_write_masks(j, p, &err);
+        if (status == ST_OK && j->args.overlay) status = st_segment_write_overlay(j, p, &opened.bitmap, &err);
         if (status != ST_OK) {
             j->output_failed = true;
             st_console_error(&j->console, "%s", err.message);
         }
     }
-    st_bitmap_free(&bitmap);
+    st_picture_opened_free(&opened);
 }
 
 /* ---- after the work ---- */
@@ -290,7 +210,7 @@ static int write_document(job *j)
     if (a->format == ST_FORMAT_COCO) text = st_report_coco(&j->report);
     else if (a->format == ST_FORMAT_TABLE) text = table_text(&j->report);
     else text = st_report_json(&j->report);
-    st_error err = {ST_ERR_NOMEM, "out of memory while writing the results"};
+    st_error err = { ST_ERR_NOMEM, "out of memory while writing the results" };
     st_status status = text ? ST_OK : ST_ERR_NOMEM;
     const char *path = a->output;
     if (status == ST_OK && a->format == ST_FORMAT_PNG) {
@@ -338,16 +258,19 @@ static int run(job *j)
 
 int st_cmd_segment(int argc, char **argv)
 {
-    job j = {0};
+    job j = { 0 };
     int code = st_segment_args_read(&j.args, argc, argv);
     if (code == ST_EXIT_OK && j.args.help) st_cmd_segment_help(stdout);
     else if (code == ST_EXIT_OK) {
         st_console_init(&j.console, j.args.verbosity);
         const bool terminal = isatty(STDOUT_FILENO) == 1;
-        j.to_table = j.args.format == ST_FORMAT_TABLE ? !j.args.output : terminal && (j.args.output ? strcmp(j.args.output, "-") != 0 : j.args.format == ST_FORMAT_AUTO);
+        j.to_table = j.args.format == ST_FORMAT_TABLE ? !j.args.output
+                                                      : terminal && (j.args.output ? strcmp(j.args.output, "-") != 0
+                                                                                   : j.args.format == ST_FORMAT_AUTO);
         code = run(&j);
         st_report_free(&j.report);
         st_names_free(&j.names);
+        free(j.name);
         st_session_free(j.session);
         st_model_free(j.model);
     }

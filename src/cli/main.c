@@ -1,4 +1,5 @@
-/* main.c: `stencil COMMAND ...`: finds the command in the table and runs it. A new command is one line here and one file beside this one. */
+/* main.c: `stencil COMMAND ...`: finds the command in the table and runs it. A new command is one line here and one
+ * file beside this one. */
 #include "cli/cli.h"
 #include "front/options.h"
 
@@ -6,14 +7,15 @@
 #include <string.h>
 
 const st_command st_commands[] = {
-    {"segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help},
-    {"click", "segment one object by clicks, over a pipe", st_cmd_click, st_cmd_click_help},
-    {"encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help},
-    {"info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help},
-    {"check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help},
-    {"bench", "measure masks, or a picture and phrases, on this machine", st_cmd_bench, st_cmd_bench_help},
-    {"version", "print the version and what this build reads", st_cmd_version, st_cmd_version_help},
-    {"help", "explain a command", st_cmd_help, st_cmd_help_help},
+    { "segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help },
+    { "click", "segment one object by clicks, over a pipe", st_cmd_click, st_cmd_click_help },
+    { "concept", "save examples of a picture, to be found in others", st_cmd_concept, st_cmd_concept_help },
+    { "encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help },
+    { "info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help },
+    { "check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help },
+    { "bench", "measure masks, or a picture and phrases, on this machine", st_cmd_bench, st_cmd_bench_help },
+    { "version", "print the version and what this build reads", st_cmd_version, st_cmd_version_help },
+    { "help", "explain a command", st_cmd_help, st_cmd_help_help },
 };
 const size_t st_n_commands = sizeof st_commands / sizeof st_commands[0];
 
@@ -27,13 +29,15 @@ static const st_command *find(const char *name)
 static void overview(FILE *to)
 {
     fputs("Stencil finds every instance of a phrase in a picture, with Meta's SAM 3 and SAM 3.1.\n\n"
-          "usage: stencil COMMAND [OPTION...] [WORD...]\n\n", to);
+          "usage: stencil COMMAND [OPTION...] [WORD...]\n\n",
+          to);
     for (size_t i = 0; i < st_n_commands; i++) fprintf(to, "  %-10s %s\n", st_commands[i].name, st_commands[i].summary);
     fputs("\nexamples:\n"
           "  stencil segment photo.jpg \"forklift\" -m sam3.safetensors --overlay out.png\n"
           "  stencil info sam3.pt\n"
           "  stencil help segment\n\n"
-          "Without -m and STENCIL_MODEL the small demo model is used. More: stencil(1).\n", to);
+          "Without -m and STENCIL_MODEL the small demo model is used. More: stencil(1).\n",
+          to);
 }
 
 static int unknown(const char *name)
@@ -81,7 +85,9 @@ int st_cmd_help(int argc, char **argv)
 
 void st_cmd_help_help(FILE *to)
 {
-    fputs("usage: stencil help [COMMAND]\n\nExplains a command, or lists them all.\n\nexample:\n  stencil help segment\n", to);
+    fputs(
+        "usage: stencil help [COMMAND]\n\nExplains a command, or lists them all.\n\nexample:\n  stencil help segment\n",
+        to);
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* model_choice.c: which model a command uses, and opening it with sentences for people. The only place of the program that reads the environment. */
+/* model_choice.c: which model a command uses, and opening it with sentences for people. The only place of the program
+ * that reads the environment. */
 #include "cli/cli.h"
 #include "front/save.h"
 
@@ -34,11 +35,12 @@ char *st_model_choice(st_console *console, const char *given)
         st_console_error(console, "-m: an empty model path");
         return NULL;
     }
-    static const char *const places[] = {"models/demo", "share/stencil/models/demo"};
+    static const char *const places[] = { "models/demo", "share/stencil/models/demo" };
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         char *path = beside_program(places[i]);
         if (!path) continue;
-        st_console_say(console, "no -m and no STENCIL_MODEL: using the demo model %s, which knows emoji and little else", path);
+        st_console_say(console,
+                       "no -m and no STENCIL_MODEL: using the demo model %s, which knows emoji and little else", path);
         return path;
     }
     st_console_error(console, "no model: give one with -m, or set STENCIL_MODEL");
@@ -59,4 +61,17 @@ int st_model_start(st_model **out, st_console *console, const char *given, uint3
     if (status != ST_OK) st_console_error(console, "%s", err.message);
     free(path);
     return status == ST_OK ? ST_EXIT_OK : ST_EXIT_MODEL;
+}
+
+int st_model_for_clicks(const st_model *model, st_console *console)
+{
+    st_model_info info = ST_MODEL_INFO_INIT;
+    st_error err;
+    const st_status status = st_model_get_info(model, &info, &err);
+    if (status == ST_OK && info.can_click) return ST_EXIT_OK;
+    st_console_error(console, "%s",
+                     status == ST_OK ? "this model finds phrases and boxes only: its weights hold no interactive part, "
+                                       "which points, regions and masks need"
+                                     : err.message);
+    return ST_EXIT_MODEL;
 }

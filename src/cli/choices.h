@@ -1,0 +1,18 @@
+/* choices.h: option values that several commands share. Each function returns NULL, or what was expected instead: the
+ * end of a sentence that st_wrong_value makes. */
+#ifndef ST_CLI_CHOICES_H
+#define ST_CLI_CHOICES_H
+
+#include <stencil/stencil.h>
+
+const char *st_read_stretch(st_stretch *out, const char *text);
+const char *st_read_resize(st_resize *out, const char *text);
+const char *st_read_max_pixels(uint64_t *out, const char *text);
+const char *st_read_threads(uint32_t *out, const char *text);
+const char *st_read_multimask(st_multimask *out, const char *text);
+const char *st_read_hole_area(int32_t *out, const char *text);
+
+/* ST_EXIT_OK when expected is NULL; else "--option: expected ..., got ..." and ST_EXIT_USAGE. */
+int st_wrong_value(const char *command, const char *option, const char *got, const char *expected);
+
+#endif
