@@ -255,8 +255,8 @@ class HfReference:
         def pooled(g):
             x = score.text_mlp_out_norm(score.text_mlp(g["prompt"]) + g["prompt"])
             return score.text_proj(score._pool_text_features(x, g["prompt.valid"]))[0]
-        return {"instance": self.head.instance_projection, "presence": self.decoder.presence_head.layer3, "query": score.query_proj,
-                "pooled": pooled}
+        return {"instance": self.head.instance_projection, "mask": self.head.mask_embedder.layers[-1],
+                "presence": self.decoder.presence_head.layer3, "query": score.query_proj, "pooled": pooled}
 
     # ---------------------------------------------------------------- results
 

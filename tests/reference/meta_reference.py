@@ -138,8 +138,9 @@ class MetaReference:
     def knobs(self):
         """What random_weights.settle turns."""
         score = self.model.dot_prod_scoring
-        return {"instance": self.head.instance_seg_head, "presence": self.decoder.presence_token_head.layers[-1], "query": score.hs_proj,
-                "pooled": lambda g: score.prompt_proj(score.mean_pool_text(score.prompt_mlp(g["prompt"]), g["prompt.mask"]))[0]}
+        pooled = lambda g: score.prompt_proj(score.mean_pool_text(score.prompt_mlp(g["prompt"]), g["prompt.mask"]))[0]
+        return {"instance": self.head.instance_seg_head, "mask": self.head.mask_predictor.mask_embed.layers[-1],
+                "presence": self.decoder.presence_token_head.layers[-1], "query": score.hs_proj, "pooled": pooled}
 
     # ---------------------------------------------------------------- stage by stage
 

@@ -183,7 +183,7 @@ def settle(ref, run, size):
     runs = []
     for _, phrase, fractions in CASES:
         runs.append(run(phrase, pixel_boxes(fractions, size), runs[0] if runs else None))
-    random_weights.settle(ref, runs)
+    random_weights.settle(ref, runs, mask_spread=1.5)
     say("random heads settled")
     return {k: v for k, v in runs[0].items() if k in of_picture(ref)}
 

@@ -92,13 +92,17 @@ def fill(model, seed, vit_depth, text_depth):
 
 
 @torch.no_grad()
-def settle(reference, runs, presence=1.5, spread=1.2):
+def settle(reference, runs, presence=1.5, spread=1.2, mask_spread=None):
     """Centres what a random head leaves off centre, seen on the tensors of a few runs: masks that are nearly all inside or all outside,
     scores of all queries on one side or saturated, a concept that is not present. Changes are rounded, so that they are the same on every machine."""
     knobs = reference.knobs()
     step = lambda t: torch.round(t * 256) / 256
     instance = F.conv2d(runs[0]["mask.pix.1"], knobs["instance"].weight, knobs["instance"].bias)
     knobs["instance"].bias.sub_(step(instance.mean((0, 2, 3))))
+    if mask_spread is not None:                        # a sum over the width: grows with it
+        gain = min(1.0, float(step(mask_spread / runs[0]["mask.logits"].std())))
+        knobs["mask"].weight.mul_(gain)
+        knobs["mask"].bias.mul_(gain)
     knobs["presence"].bias.add_(step(presence - runs[0]["presence"].flatten()))
     query = knobs["query"]
     gain = min(1.0, float(step(spread / runs[0]["logits"].std())))
