@@ -120,6 +120,14 @@ static void decode_masks(const st_run *run, const st_click_head *c, const st_cli
     st_arena_rewind(run->arena, mark);
 }
 
+/* Masks are a good quarter of the work: not for candidates that nobody will look at. */
+static bool wanted(const st_click_output *out, size_t n_masks)
+{
+    for (size_t i = 1; i < n_masks; i++)
+        if (!(out->iou[i] <= out->wanted)) return true; /* NaN is for the caller to see */
+    return out->wanted <= 0.0f;
+}
+
 void st_click_run(const st_run *run, const st_click_head *c, const st_click_features *f, const st_click_point *points, size_t n_points, const float *mask,
                   bool no_memory, st_click_output *out)
 {
@@ -138,7 +146,7 @@ void st_click_run(const st_run *run, const st_click_head *c, const st_click_feat
         memcpy(out->iou, iou, n_masks * sizeof *iou);
         out->score = *score;
     }
-    decode_masks(run, c, f, k, st_run_idle(run) ? NULL : q + 2 * D, out->masks);
+    if (st_run_idle(run) || wanted(out, n_masks)) decode_masks(run, c, f, k, st_run_idle(run) ? NULL : q + 2 * D, out->masks);
     st_arena_rewind(run->arena, mark);
 }
 

@@ -57,6 +57,7 @@ enum { ST_CLICK_NOT_A_POINT = -1, ST_CLICK_ZERO = -10 };
 
 typedef struct st_click_output {
     float *masks;  /* [click_mask_tokens, M*M] logits */
+    float wanted;  /* asked, not answered: masks are left alone when no token but the first has an IoU above this; 0 = always made */
     float iou[ST_CLICK_MAX_MASKS];
     float score;   /* object score logit */
 } st_click_output;
