@@ -8,7 +8,9 @@
 #include <math.h>
 #include "base/checked.h"
 
-enum { QUERY_BLOCK = 96, KEY_BLOCK = 576 };
+/* For a few queries (the exemplar encoder's CLS looks at 5,184 keys alone) the library adds one product after the other into the sum. Short blocks, each summed from zero, keep
+ * its rounding error that of a blocked sum; speed does not matter there. */
+enum { QUERY_BLOCK = 96, KEY_BLOCK = 576, FEW_QUERIES = 16, KEY_BLOCK_FEW_QUERIES = 64 };
 
 typedef struct attention_job {
     const st_kernels *k;
@@ -26,6 +28,7 @@ typedef struct block {
     float *q;                /* [n, d], scaled */
     float *scores;           /* [n, key_block] */
     float *sum;              /* [n, d] weighted values so far */
+    float *part;             /* [n, d] those of one block of keys; few queries only */
     float *max, *total;      /* [n] running maximum and sum of exponentials */
 } block;
 
@@ -79,7 +82,12 @@ static void absorb_keys(const attention_job *job, block *b, size_t seq, size_t k
         if (a->causal) mask_future(b, i, key0, n_keys);
         absorb_row(job, b, i, n_keys);
     }
-    job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, key0 != 0, b->sum, d);
+    if (a->n_q > FEW_QUERIES) {
+        job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, key0 != 0, b->sum, d);
+        return;
+    }
+    job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, false, key0 ? b->part : b->sum, d);
+    if (key0) job->k->add(b->sum, b->part, b->n * d);
 }
 
 static void attention_item(void *arg, size_t item, unsigned slot)
@@ -92,7 +100,8 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     b.n = a->n_q - b.first < QUERY_BLOCK ? a->n_q - b.first : QUERY_BLOCK;
     b.q = scratch;
     b.sum = b.q + QUERY_BLOCK * d;
-    b.max = b.sum + QUERY_BLOCK * d;
+    b.part = b.sum + QUERY_BLOCK * d;
+    b.max = b.part + QUERY_BLOCK * d;
     b.total = b.max + QUERY_BLOCK;
     b.scores = b.total + QUERY_BLOCK;
     for (size_t i = 0; i < b.n; i++) {
@@ -115,10 +124,10 @@ void st_attention_run(const st_run *run, const st_attention *a)
 {
     const size_t mark = st_arena_mark(run->arena);
     attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK};
-    const size_t n_key_blocks = (a->n_k + KEY_BLOCK - 1) / KEY_BLOCK;
+    const size_t longest = a->n_q > FEW_QUERIES ? KEY_BLOCK : KEY_BLOCK_FEW_QUERIES, n_key_blocks = (a->n_k + longest - 1) / longest;
     job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
     job.scale = 1.0f / sqrtf((float)a->head_width);
-    job.slot_floats = st_round_up(QUERY_BLOCK * (2 * a->head_width + 2 + job.key_block), 16);
+    job.slot_floats = st_round_up(QUERY_BLOCK * (3 * a->head_width + 2 + job.key_block), 16);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), job.slot_floats);
     if (!st_run_idle(run)) st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
     st_arena_rewind(run->arena, mark);
