@@ -1,4 +1,4 @@
-/* bench.h: what the two halves of `stencil bench` share: options, samples, and what a receipt says about the machine. */
+/* bench.h: what the parts of `stencil bench` share: options, samples, and what a receipt says about the machine. */
 #ifndef ST_CLI_BENCH_H
 #define ST_CLI_BENCH_H
 
@@ -11,9 +11,10 @@ enum { ST_BENCH_MAX_RUNS = 1000 };
 typedef struct st_bench_args {
     uint32_t instances, size; /* masks */
     bool noise;
-    const char *model, *picture, *phrase; /* picture */
-    uint32_t n_threads;       /* 0 = not given */
-    uint32_t runs;            /* 0 = not given */
+    const char *model, *picture; /* picture, click */
+    const char *phrase;          /* picture */
+    uint32_t n_threads;          /* 0 = not given */
+    uint32_t runs;               /* 0 = not given */
     bool json;
     int verbosity;
 } st_bench_args;
@@ -29,7 +30,7 @@ void st_samples_add(st_samples *s, double seconds);
 double st_samples_median(const st_samples *s); /* of an even number: the mean of the middle two */
 double st_samples_least(const st_samples *s);
 double st_samples_most(const st_samples *s);
-json_t *st_samples_json(const st_samples *s);  /* median, best, and every sample in the order of measuring */
+json_t *st_samples_json(const st_samples *s); /* median, best, and every sample in the order of measuring */
 
 /* FNV-1a, 64 bits: tells equal results from others, and no more than that. The first call starts with ST_HASH_START. */
 #define ST_HASH_START UINT64_C(14695981039346656037)
@@ -37,14 +38,31 @@ uint64_t st_bench_hash(uint64_t hash, const void *bytes, size_t n);
 void st_bench_hash_text(char out[32], uint64_t hash);
 
 void st_bench_cpu_name(char out[128]);
-uint64_t st_bench_peak_bytes(void);     /* the highest resident size so far; 0 where /proc does not say */
-double st_bench_seconds_of_life(void);  /* since this process began, to the kernel's tick of usually 10 ms; negative where /proc does not say */
+uint64_t st_bench_peak_bytes(void); /* the highest resident size so far; 0 where /proc does not say */
+double st_bench_seconds_of_life(
+    void); /* since this process began, to the kernel's tick of usually 10 ms; negative where /proc does not say */
+
+/* The picture that is measured: a file, or a drawn one of 1,008 x 1,008 pixels. */
+typedef struct st_bench_source {
+    const char *path; /* NULL: drawn */
+    st_bitmap bitmap; /* as loaded; empty when drawn */
+    uint8_t *drawn;
+    st_image image;
+} st_bench_source;
+ST_MUSTCHECK st_status st_bench_source_open(st_bench_source *s, const char *path, st_error *err);
+void st_bench_source_free(st_bench_source *s);
+json_t *st_bench_source_json(const st_bench_source *s);
+json_t *st_bench_model_json(const st_model_info *m);
+
+/* Says why a measurement ended early; returns the exit code. */
+int st_bench_failure(st_console *console, st_status status, const st_error *err);
 
 /* Prints the receipt, which it steals; NULL means that memory ran out. Returns the exit code. */
 int st_bench_print(json_t *receipt, st_console *console);
 
-/* Both return an exit code. */
+/* Each returns an exit code. */
 int st_bench_masks(const st_bench_args *args);
 int st_bench_picture(const st_bench_args *args);
+int st_bench_click(const st_bench_args *args);
 
 #endif

@@ -1,9 +1,11 @@
-/* bench_picture.c: `stencil bench picture`: from the start of the program to a phrase's answer, with a model of any size.
+/* bench_picture.c: `stencil bench picture`: from the start of the program to a phrase's answer, with a model of any
+ * size.
  *
- * The first picture and the first phrase are measured apart: they read the weights and check their values. After them come the samples: the picture, the phrase
- * again (a session keeps its text, so the text encoder does not run), and a further phrase, another one each time. Every answer holds its N_MASKS best instances,
- * whatever they score: what a phrase costs depends on how many masks are made, and should not depend on what a picture shows. Answers to the one phrase must be equal
- * to the bit in every run, or the figures are worth nothing.
+ * The first picture and the first phrase are measured apart: they read the weights and check their values. After them
+ * come the samples: the picture, the phrase again (a session keeps its text, so the text encoder does not run), and a
+ * further phrase, another one each time. Every answer holds its N_MASKS best instances, whatever they score: what a
+ * phrase costs depends on how many masks are made, and should not depend on what a picture shows. Answers to the one
+ * phrase must be equal to the bit in every run, or the figures are worth nothing.
  */
 #include "cli/bench.h"
 #include "front/report.h"
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWN_SIDE = 1008, N_MASKS = 20 };
+enum { N_MASKS = 20 };
 
 typedef struct bench {
     const st_bench_args *args;
@@ -20,50 +22,16 @@ typedef struct bench {
     st_console console;
     st_model *model;
     st_session *session;
-    st_bitmap bitmap;  /* as loaded; empty when drawn */
-    uint8_t *drawn;
-    st_image image;
+    st_bench_source source;
     st_picture *picture;
     double open, accepted; /* seconds: model and session; since the process began */
     double first_encode, first_phrase;
     uint64_t first_peak;
     st_samples encode, same, further;
     uint64_t hash, further_hash; /* of the phrase's answer; of all further ones, in order */
-    size_t n_instances; /* of one answer */
+    size_t n_instances;          /* of one answer */
     bool failed_equality;
 } bench;
-
-/* Discs on a slope of colours: something to encode when no picture is at hand. */
-static uint8_t *draw(uint32_t side)
-{
-    uint8_t *rgb = malloc((size_t)side * side * 3);
-    if (!rgb) return NULL;
-    for (uint32_t y = 0; y < side; y++)
-        for (uint32_t x = 0; x < side; x++) {
-            uint8_t *p = rgb + 3 * ((size_t)y * side + x);
-            const uint32_t cell = side / 6, cx = x / cell, cy = y / cell;
-            const int32_t dx = (int32_t)(x % cell) - (int32_t)(cell / 2), dy = (int32_t)(y % cell) - (int32_t)(cell / 2);
-            const bool inside = (uint32_t)(dx * dx + dy * dy) < cell * cell / 16 * (1 + (cx + 2 * cy) % 3);
-            p[0] = (uint8_t)(inside ? 40 + 35 * cx : 255 * x / side);
-            p[1] = (uint8_t)(inside ? 230 - 35 * cy : 255 * y / side);
-            p[2] = (uint8_t)(inside ? 60 + 25 * (cx + cy) : 128);
-        }
-    return rgb;
-}
-
-static st_status take_picture(bench *b, st_error *err)
-{
-    if (b->args->picture) {
-        const st_status status = st_bitmap_load(&b->bitmap, b->args->picture, NULL, err);
-        if (status == ST_OK) b->image = (st_image){b->bitmap.rgb, b->bitmap.width, b->bitmap.height, (size_t)b->bitmap.width * 3, ST_PIXEL_RGB8};
-        return status;
-    }
-    b->drawn = draw(DRAWN_SIDE);
-    b->image = (st_image){b->drawn, DRAWN_SIDE, DRAWN_SIDE, (size_t)DRAWN_SIDE * 3, ST_PIXEL_RGB8};
-    if (b->drawn) return ST_OK;
-    snprintf(err->message, sizeof err->message, "out of memory for a drawn picture");
-    return ST_ERR_NOMEM;
-}
 
 /* ---- what is measured ---- */
 
@@ -83,7 +51,7 @@ static st_status encode(bench *b, double *seconds, st_error *err)
 {
     st_picture_free(b->picture); /* one at a time: the peak is that of one picture */
     const double started = st_bench_now();
-    const st_status status = st_picture_encode(&b->picture, b->session, &b->image, NULL, err);
+    const st_status status = st_picture_encode(&b->picture, b->session, &b->source.image, NULL, err);
     *seconds = st_bench_now() - started;
     return status;
 }
@@ -106,11 +74,14 @@ static st_status ask(bench *b, const char *phrase, double *seconds, uint64_t *ha
     return ST_OK;
 }
 
-/* The i-th of a hundred phrases of two tokens each: more than a session keeps, so that one that comes again is encoded again. */
+/* The i-th of a hundred phrases of two tokens each: more than a session keeps, so that one that comes again is encoded
+ * again. */
 static void further_phrase(char out[64], uint32_t i, const char *other_than)
 {
-    static const char *const colours[] = {"red", "blue", "green", "yellow", "white", "black", "brown", "pink", "orange", "purple"};
-    static const char *const things[] = {"car", "dog", "chair", "bird", "boat", "house", "bottle", "horse", "book", "flower"};
+    static const char *const colours[] = { "red",   "blue",  "green", "yellow", "white",
+                                           "black", "brown", "pink",  "orange", "purple" };
+    static const char *const things[] = { "car",   "dog",    "chair", "bird", "boat",
+                                          "house", "bottle", "horse", "book", "flower" };
     snprintf(out, 64, "%s %s", colours[i % 10], things[i / 10 % 10]);
     if (strcmp(out, other_than) == 0) snprintf(out, 64, "another %s", things[i / 10 % 10]);
 }
@@ -148,18 +119,6 @@ static st_status measure(bench *b, st_error *err)
 
 /* ---- receipts ---- */
 
-static json_t *model_json(const st_model_info *m)
-{
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", m->id, "version", m->version, "precision", m->precision, "dtypes", m->dtypes, "container", m->container,
-                     "input_size", (json_int_t)m->input_size);
-}
-
-static json_t *picture_json(const bench *b)
-{
-    return json_pack("{s:o,s:I,s:I}", "file", b->args->picture ? st_json_text(b->args->picture) : json_null(), "width", (json_int_t)b->image.width, "height",
-                     (json_int_t)b->image.height);
-}
-
 static json_t *output_json(const bench *b)
 {
     char hash[32], further[32];
@@ -172,19 +131,23 @@ static json_t *receipt(const bench *b, const st_model_info *m, const char *cpu)
 {
     json_t *accepted = b->accepted >= 0 ? json_real(b->accepted) : json_null();
     json_t *start = json_pack("{s:f,s:o}", "open_seconds", b->open, "accepted_seconds", accepted);
-    json_t *first = json_pack("{s:f,s:f,s:I}", "encode_seconds", b->first_encode, "phrase_seconds", b->first_phrase, "peak_resident_bytes",
-                              (json_int_t)b->first_peak);
-    json_t *memory = json_pack("{s:I,s:I}", "peak_resident_bytes", (json_int_t)st_bench_peak_bytes(), "plan_peak_bytes", (json_int_t)m->plan_peak);
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "bench", "picture", "stencil", st_version(), "cpu", cpu, "level",
-                     m->cpu_level, "gemm", m->gemm, "threads", (json_int_t)m->n_threads, "model", model_json(m), "picture", picture_json(b), "phrase",
-                     st_json_text(b->phrase), "warm_up", 1, "runs", (json_int_t)b->runs, "start", start, "first", first, "encode",
-                     st_samples_json(&b->encode), "same_phrase", st_samples_json(&b->same), "further_phrase", st_samples_json(&b->further), "output",
+    json_t *first = json_pack("{s:f,s:f,s:I}", "encode_seconds", b->first_encode, "phrase_seconds", b->first_phrase,
+                              "peak_resident_bytes", (json_int_t)b->first_peak);
+    json_t *memory = json_pack("{s:I,s:I}", "peak_resident_bytes", (json_int_t)st_bench_peak_bytes(), "plan_peak_bytes",
+                               (json_int_t)m->plan_peak);
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "bench", "picture",
+                     "stencil", st_version(), "cpu", cpu, "level", m->cpu_level, "gemm", m->gemm, "threads",
+                     (json_int_t)m->n_threads, "model", st_bench_model_json(m), "picture",
+                     st_bench_source_json(&b->source), "phrase", st_json_text(b->phrase), "warm_up", 1, "runs",
+                     (json_int_t)b->runs, "start", start, "first", first, "encode", st_samples_json(&b->encode),
+                     "same_phrase", st_samples_json(&b->same), "further_phrase", st_samples_json(&b->further), "output",
                      output_json(b), "memory", memory);
 }
 
 static void print_samples(const char *name, const st_samples *s)
 {
-    printf("%-16s median %.3f s of %zu (%.3f to %.3f)\n", name, st_samples_median(s), s->n, st_samples_least(s), st_samples_most(s));
+    printf("%-16s median %.3f s of %zu (%.3f to %.3f)\n", name, st_samples_median(s), s->n, st_samples_least(s),
+           st_samples_most(s));
 }
 
 static void print_text(const bench *b, const st_model_info *m, const char *cpu)
@@ -192,33 +155,29 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
     char hash[32];
     const double mib = 1024 * 1024;
     st_bench_hash_text(hash, b->hash);
-    printf("model            %s, %s, %u x %u pixels, %s, id %.12s...\n", m->version, m->container, m->input_size, m->input_size, m->precision, m->id);
-    printf("runs on          %s, %s kernels, products by %s, %u thread%s\n", cpu, m->cpu_level, m->gemm, m->n_threads, m->n_threads == 1 ? "" : "s");
-    printf("picture          %s, %u x %u pixels; phrase \"%s\"\n", b->args->picture ? b->args->picture : "drawn", b->image.width, b->image.height, b->phrase);
+    printf("model            %s, %s, %u x %u pixels, %s, id %.12s...\n", m->version, m->container, m->input_size,
+           m->input_size, m->precision, m->id);
+    printf("runs on          %s, %s kernels, products by %s, %u thread%s\n", cpu, m->cpu_level, m->gemm, m->n_threads,
+           m->n_threads == 1 ? "" : "s");
+    printf("picture          %s, %u x %u pixels; phrase \"%s\"\n", b->args->picture ? b->args->picture : "drawn",
+           b->source.image.width, b->source.image.height, b->phrase);
     printf("open             %.3f s", b->open);
     if (b->accepted >= 0) printf("; first request accepted %.2f s after the start", b->accepted);
-    printf("\nfirst            picture %.3f s, phrase %.3f s: weights are read and checked\n", b->first_encode, b->first_phrase);
+    printf("\nfirst            picture %.3f s, phrase %.3f s: weights are read and checked\n", b->first_encode,
+           b->first_phrase);
     print_samples("picture", &b->encode);
     print_samples("same phrase", &b->same);
     print_samples("further phrase", &b->further);
-    printf("memory           peak %.1f MiB resident (%.1f after the first phrase), planned %.1f MiB\n", (double)st_bench_peak_bytes() / mib,
-           (double)b->first_peak / mib, (double)m->plan_peak / mib);
+    printf("memory           peak %.1f MiB resident (%.1f after the first phrase), planned %.1f MiB\n",
+           (double)st_bench_peak_bytes() / mib, (double)b->first_peak / mib, (double)m->plan_peak / mib);
     printf("output           %zu instances with masks for each phrase, %s\n", b->n_instances, hash);
 }
 
 /* ---- the whole ---- */
 
-static int failure(bench *b, st_status status, const st_error *err)
-{
-    st_console_clear(&b->console);
-    st_console_error(&b->console, "%s", status == ST_ERR_CANCELLED ? "cancelled" : err->message);
-    if (status == ST_ERR_CANCELLED) return ST_EXIT_SIGNAL + (st_signals_seen() ? st_signals_seen() : 2);
-    return status == ST_ERR_NOMEM || status == ST_ERR_INTERNAL ? ST_EXIT_INTERNAL : ST_EXIT_MODEL;
-}
-
 static int start(bench *b)
 {
-    st_error err = {ST_OK, ""};
+    st_error err = { ST_OK, "" };
     st_session_options options = ST_SESSION_OPTIONS_INIT;
     options.cancel = st_signals_watch();
     options.progress = st_console_progress;
@@ -229,27 +188,30 @@ static int start(bench *b)
     const st_status status = st_session_new(&b->session, b->model, &options, &err);
     b->open = st_bench_now() - started;
     b->accepted = st_bench_seconds_of_life();
-    return status == ST_OK ? ST_EXIT_OK : failure(b, status, &err);
+    return status == ST_OK ? ST_EXIT_OK : st_bench_failure(&b->console, status, &err);
 }
 
 static int run(bench *b)
 {
-    st_error err = {ST_OK, ""};
+    st_error err = { ST_OK, "" };
     st_model_info info = ST_MODEL_INFO_INIT;
     char cpu[128];
     const int code = start(b);
     if (code != ST_EXIT_OK) return code;
-    st_status status = take_picture(b, &err);
+    st_status status = st_bench_source_open(&b->source, b->args->picture, &err);
     if (status != ST_OK) {
         st_console_error(&b->console, "%s", err.message);
         return status == ST_ERR_NOMEM ? ST_EXIT_INTERNAL : ST_EXIT_PARTLY;
     }
     status = measure(b, &err);
     if (status == ST_OK) status = st_model_get_info(b->model, &info, &err);
-    if (status != ST_OK) return failure(b, status, &err);
+    if (status != ST_OK) return st_bench_failure(&b->console, status, &err);
     st_console_clear(&b->console);
     if (b->failed_equality) {
-        st_console_error(&b->console, "\"%s\": the same phrase on the same picture gave other numbers in another run; please report this", b->phrase);
+        st_console_error(
+            &b->console,
+            "\"%s\": the same phrase on the same picture gave other numbers in another run; please report this",
+            b->phrase);
         return ST_EXIT_INTERNAL;
     }
     st_bench_cpu_name(cpu);
@@ -270,8 +232,7 @@ int st_bench_picture(const st_bench_args *args)
     st_picture_free(b->picture);
     st_session_free(b->session);
     st_model_free(b->model);
-    st_bitmap_free(&b->bitmap);
-    free(b->drawn);
+    st_bench_source_free(&b->source);
     free(b);
     return code;
 }

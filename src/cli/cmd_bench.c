@@ -1,5 +1,5 @@
-/* cmd_bench.c: `stencil bench`: its options, and what both halves share. A receipt holds every sample and says on what it was measured, so that a figure can be
- * argued about later; only medians are meant to be compared.
+/* cmd_bench.c: `stencil bench`: its options, and what its parts share. A receipt holds every sample and says on what it
+ * was measured, so that a figure can be argued about later; only medians are meant to be compared.
  */
 #include "cli/bench.h"
 #include "cli/segment_args.h"
@@ -13,33 +13,41 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPT_MODEL = 1, OPT_INSTANCES, OPT_SIZE, OPT_NOISE, OPT_RUNS, OPT_THREADS, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
+enum {
+    OPT_MODEL = 1, OPT_INSTANCES, OPT_SIZE, OPT_NOISE, OPT_RUNS, OPT_THREADS, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP
+};
 
 static const st_option options[] = {
-    {"model", 'm', "PATH", OPT_MODEL, "picture: the model; else STENCIL_MODEL, else the demo model"},
-    {"instances", 0, "N", OPT_INSTANCES, "masks: how many (default 100)"},
-    {"size", 0, "PIXELS", OPT_SIZE, "masks: width and height of the picture (default 4032)"},
-    {"noise", 0, NULL, OPT_NOISE, "masks: logits that change sign everywhere, the worst case"},
-    {"runs", 0, "N", OPT_RUNS, "samples of each figure, after one run to warm up (default 9 for masks, 5 for picture)"},
-    {"threads", 'j', "N", OPT_THREADS, "threads (default 2 for masks; for picture what affinity and CPU quota allow)"},
-    {"json", 0, NULL, OPT_JSON, "machine-readable, with every sample"},
-    {"quiet", 'q', NULL, OPT_QUIET, "errors only on stderr"},
-    {"verbose", 'v', NULL, OPT_VERBOSE, "say more"},
-    {"help", 'h', NULL, OPT_HELP, "this text"},
+    { "model", 'm', "PATH", OPT_MODEL, "picture, click: the model; else STENCIL_MODEL, else the demo model" },
+    { "instances", 0, "N", OPT_INSTANCES, "masks: how many (default 100)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "masks: width and height of the picture (default 4032)" },
+    { "noise", 0, NULL, OPT_NOISE, "masks: logits that change sign everywhere, the worst case" },
+    { "runs", 0, "N", OPT_RUNS, "samples of each figure, after one run to warm up (default 9; 5 for picture)" },
+    { "threads", 'j', "N", OPT_THREADS, "threads (default 2; for picture what affinity and CPU quota allow)" },
+    { "json", 0, NULL, OPT_JSON, "machine-readable, with every sample" },
+    { "quiet", 'q', NULL, OPT_QUIET, "errors only on stderr" },
+    { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
+    { "help", 'h', NULL, OPT_HELP, "this text" },
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 
 void st_cmd_bench_help(FILE *to)
 {
-    fputs("usage: stencil bench masks [OPTION...]\n"
-          "       stencil bench picture [OPTION...] [PICTURE] [PHRASE]\n\n"
-          "Measures this build on this machine. `masks` turns low-resolution logits into the runs of masks of a large\n"
-          "picture and needs no model. `picture` opens a model, encodes a picture (a drawn one when none is given), and\n"
-          "asks it for a phrase, for the same phrase again, and for further ones. Every answer holds the masks of the\n"
-          "20 best instances, whatever they score.\n\n", to);
+    fputs(
+        "usage: stencil bench masks [OPTION...]\n"
+        "       stencil bench picture [OPTION...] [PICTURE] [PHRASE]\n"
+        "       stencil bench click [OPTION...] [PICTURE]\n\n"
+        "Measures this build on this machine. `masks` turns low-resolution logits into the runs of masks of a large\n"
+        "picture and needs no model. `picture` opens a model, encodes a picture (a drawn one when none is given), and\n"
+        "asks it for a phrase, for the same phrase again, and for further ones. Every answer holds the masks of the\n"
+        "20 best instances, whatever they score. `click` clicks at an encoded picture: three candidates, ranked, with\n"
+        "their low-resolution logits and the run lengths of the best; the second click refines the first.\n\n",
+        to);
     st_options_print(options, N_OPTIONS, to);
-    fputs("\nexamples:\n  stencil bench masks\n  stencil bench picture -m sam3.safetensors --threads 2 --json\n\n"
-          "exit codes: 0 done, 1 the picture cannot be read, 2 usage, 3 model, 4 output, 5 internal, 130 cancelled\n", to);
+    fputs("\nexamples:\n  stencil bench masks\n  stencil bench picture -m sam3.safetensors --threads 2 --json\n"
+          "  stencil bench click -m sam3.safetensors\n\n"
+          "exit codes: 0 done, 1 the picture cannot be read, 2 usage, 3 model, 4 output, 5 internal, 130 cancelled\n",
+          to);
 }
 
 /* ---- samples ---- */
@@ -106,7 +114,10 @@ uint64_t st_bench_hash(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-void st_bench_hash_text(char out[32], uint64_t hash) { snprintf(out, 32, "fnv1a64:%016" PRIx64, hash); }
+void st_bench_hash_text(char out[32], uint64_t hash)
+{
+    snprintf(out, 32, "fnv1a64:%016" PRIx64, hash);
+}
 
 /* The value of the first line "NAME : VALUE" of a file in /proc, without its line end; false when there is none. */
 static bool proc_value(char *out, size_t room, const char *path, const char *name)
@@ -139,7 +150,8 @@ uint64_t st_bench_peak_bytes(void)
     return kib * 1024;
 }
 
-/* /proc/self/stat: the 22nd field counts ticks from boot to the start of the process. The second is a name in brackets that may hold anything. */
+/* /proc/self/stat: the 22nd field counts ticks from boot to the start of the process. The second is a name in brackets
+ * that may hold anything. */
 double st_bench_seconds_of_life(void)
 {
     char text[1024];
@@ -152,7 +164,8 @@ double st_bench_seconds_of_life(void)
     uint64_t ticks = 0;
     struct timespec now;
     const long per_second = sysconf(_SC_CLK_TCK);
-    if (!at || sscanf(at, "%" SCNu64, &ticks) != 1 || per_second <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return -1;
+    if (!at || sscanf(at, "%" SCNu64, &ticks) != 1 || per_second <= 0 || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+        return -1;
     const double life = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)ticks / (double)per_second;
     return life > 0 ? life : 0;
 }
@@ -160,7 +173,7 @@ double st_bench_seconds_of_life(void)
 int st_bench_print(json_t *receipt, st_console *console)
 {
     char *text = st_json_line(receipt);
-    st_error err = {ST_ERR_NOMEM, "out of memory"};
+    st_error err = { ST_ERR_NOMEM, "out of memory" };
     const st_status status = text ? st_save_text(NULL, text, strlen(text), &err) : ST_ERR_NOMEM;
     free(text);
     if (status == ST_OK) return ST_EXIT_OK;
@@ -170,13 +183,13 @@ int st_bench_print(json_t *receipt, st_console *console)
 
 /* ---- the command line ---- */
 
-typedef enum kind { KIND_NONE, KIND_MASKS, KIND_PICTURE } kind;
+typedef enum kind { KIND_NONE, KIND_MASKS, KIND_PICTURE, KIND_CLICK } kind;
 
 struct reader {
     st_bench_args a;
     kind kind;
     bool help;
-    const char *only_masks, *only_picture; /* the last option that belongs to one half */
+    const char *only_masks, *only_model; /* the last option that belongs to masks, or to the other two */
 };
 
 static int read_word(struct reader *r, const char *word)
@@ -185,7 +198,8 @@ static int read_word(struct reader *r, const char *word)
     if (r->kind == KIND_NONE) {
         if (strcmp(word, "masks") == 0) r->kind = KIND_MASKS;
         else if (strcmp(word, "picture") == 0) r->kind = KIND_PICTURE;
-        else return st_usage_error("bench", "expected masks or picture, got \"%s\"", word);
+        else if (strcmp(word, "click") == 0) r->kind = KIND_CLICK;
+        else return st_usage_error("bench", "expected masks, picture or click, got \"%s\"", word);
         return ST_EXIT_OK;
     }
     if (r->kind == KIND_MASKS) return st_usage_error("bench", "masks takes no words, got \"%s\"", word);
@@ -193,6 +207,7 @@ static int read_word(struct reader *r, const char *word)
         if (a->picture) return st_usage_error("bench", "measures one picture, got \"%s\" and \"%s\"", a->picture, word);
         a->picture = word;
     } else if (st_looks_like_picture(word)) return st_usage_error("bench", "\"%s\": no such file", word);
+    else if (r->kind == KIND_CLICK) return st_usage_error("bench", "click takes a picture, \"%s\" is no file", word);
     else {
         if (a->phrase) return st_usage_error("bench", "asks for one phrase, got \"%s\" and \"%s\"", a->phrase, word);
         a->phrase = word;
@@ -211,7 +226,7 @@ static int read_option(struct reader *r, int id, const char *value)
     st_bench_args *a = &r->a;
     switch (id) {
     case ST_OPTION_WORD: return read_word(r, value);
-    case OPT_MODEL: r->only_picture = "model", a->model = value; break;
+    case OPT_MODEL: r->only_model = "model", a->model = value; break;
     case OPT_INSTANCES: r->only_masks = "instances"; return read_count(&a->instances, "instances", value, 10000);
     case OPT_SIZE: r->only_masks = "size"; return read_count(&a->size, "size", value, 65535);
     case OPT_NOISE: r->only_masks = "noise", a->noise = true; break;
@@ -237,20 +252,24 @@ static int read_args(struct reader *r, int argc, char **argv)
         if (code != ST_EXIT_OK) return code;
     }
     if (r->help) return ST_EXIT_OK;
-    if (r->kind == KIND_NONE) return st_usage_error("bench", "what to measure? expected masks or picture");
-    if (r->kind == KIND_MASKS && r->only_picture) return st_usage_error("bench", "--%s belongs to picture, not to masks", r->only_picture);
-    if (r->kind == KIND_PICTURE && r->only_masks) return st_usage_error("bench", "--%s belongs to masks, not to picture", r->only_masks);
+    if (r->kind == KIND_NONE) return st_usage_error("bench", "what to measure? expected masks, picture or click");
+    if (r->kind == KIND_MASKS && r->only_model)
+        return st_usage_error("bench", "--%s belongs to picture and click, not to masks", r->only_model);
+    if (r->kind != KIND_MASKS && r->only_masks)
+        return st_usage_error("bench", "--%s belongs to masks, not to %s", r->only_masks,
+                              r->kind == KIND_CLICK ? "click" : "picture");
     return ST_EXIT_OK;
 }
 
 int st_cmd_bench(int argc, char **argv)
 {
-    struct reader r = {.a = {.instances = 100, .size = 4032}};
+    struct reader r = { .a = { .instances = 100, .size = 4032 } };
     const int code = read_args(&r, argc, argv);
     if (code != ST_EXIT_OK) return code;
     if (r.help) {
         st_cmd_bench_help(stdout);
         return ST_EXIT_OK;
     }
-    return r.kind == KIND_MASKS ? st_bench_masks(&r.a) : st_bench_picture(&r.a);
+    if (r.kind == KIND_MASKS) return st_bench_masks(&r.a);
+    return r.kind == KIND_CLICK ? st_bench_click(&r.a) : st_bench_picture(&r.a);
 }

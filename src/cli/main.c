@@ -13,7 +13,7 @@ const st_command st_commands[] = {
     { "encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help },
     { "info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help },
     { "check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help },
-    { "bench", "measure masks, or a picture and phrases, on this machine", st_cmd_bench, st_cmd_bench_help },
+    { "bench", "measure masks, phrases or clicks on this machine", st_cmd_bench, st_cmd_bench_help },
     { "version", "print the version and what this build reads", st_cmd_version, st_cmd_version_help },
     { "help", "explain a command", st_cmd_help, st_cmd_help_help },
 };
