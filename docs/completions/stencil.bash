@@ -3,24 +3,31 @@ _stencil() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options words=
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "segment info check bench version help --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "segment click concept encode info check bench version help --help --version" -- "$cur")
         return
     fi
     case $command in
         segment) options="--model --picture --phrase --box --threshold --mask-threshold --max-detections --boxes-only --format --output
-            --overlay --threads --stretch --resize --max-pixels --hf-text-only --quiet --verbose --help" ;;
+            --overlay --threads --stretch --resize --max-pixels --hf-text-only --features --concept --point --region --mask
+            --multimask --hole-area --hf --quiet --verbose --help" ;;
+        click) options="--model --features --multimask --hole-area --hf --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
+        concept)
+            options="--model --box --phrase --output --features --stretch --resize --max-pixels --threads --json --quiet --verbose --help"
+            [ "$COMP_CWORD" -eq 2 ] && words="make show" ;;
+        encode) options="--model --output --clicks --half --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
         info) options="--model --json --plan --threads --quiet --verbose --help" ;;
         check) options="--model --json --threads --quiet --verbose --help" ;;
         bench)
             options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
             [ "$COMP_CWORD" -eq 2 ] && words="masks picture" ;;
-        help) words="segment info check bench version help" ;;
+        help) words="segment click concept encode info check bench version help" ;;
     esac
     case $prev in
         --format | -f) words="json coco png table" ;;
         --stretch) words="auto never always" ;;
         --resize) words="gpu cpu" ;;
-        --phrase | --box | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs) return ;;
+        --multimask) words="auto on off" ;;
+        --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs) return ;;
     esac
     if [ -n "$words" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

@@ -1,19 +1,22 @@
 # Fish completion for stencil.
 complete -c stencil -n __fish_use_subcommand -f -a segment -d 'find every instance of a phrase in pictures'
+complete -c stencil -n __fish_use_subcommand -f -a click -d 'segment one object by clicks'
+complete -c stencil -n __fish_use_subcommand -f -a concept -d 'make and show portable concepts'
+complete -c stencil -n __fish_use_subcommand -f -a encode -d 'save the encoding of a picture'
 complete -c stencil -n __fish_use_subcommand -f -a info -d 'describe a model file'
 complete -c stencil -n __fish_use_subcommand -f -a check -d 'run a self-check of a model on this machine'
 complete -c stencil -n __fish_use_subcommand -f -a bench -d 'measure masks, or a picture and phrases'
 complete -c stencil -n __fish_use_subcommand -f -a version -d 'print the version and what this build reads'
 complete -c stencil -n __fish_use_subcommand -f -a help -d 'explain a command'
-complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment info check bench version help'
+complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment click concept encode info check bench version help'
 
-set -l with_model '__fish_seen_subcommand_from segment info check bench'
+set -l with_model '__fish_seen_subcommand_from segment click concept encode info check bench'
 complete -c stencil -n $with_model -s m -l model -r -d 'checkpoint or folder'
 complete -c stencil -n $with_model -s j -l threads -x -d threads
 complete -c stencil -n $with_model -s q -l quiet -d 'errors only'
 complete -c stencil -n $with_model -s v -l verbose -d 'say more'
 complete -c stencil -n $with_model -s h -l help -d 'explain the command'
-complete -c stencil -n '__fish_seen_subcommand_from info check bench' -l json -d machine-readable
+complete -c stencil -n '__fish_seen_subcommand_from info check bench concept' -l json -d machine-readable
 complete -c stencil -n '__fish_seen_subcommand_from info' -l plan -d 'the memory plan only'
 
 set -l bench '__fish_seen_subcommand_from bench'
@@ -38,3 +41,28 @@ complete -c stencil -n $segment -l stretch -x -a 'auto never always' -d 'contras
 complete -c stencil -n $segment -l resize -x -a 'gpu cpu' -d 'which resizer to match'
 complete -c stencil -n $segment -l max-pixels -x -d 'refuse larger pictures'
 complete -c stencil -n $segment -l hf-text-only -d 'phrases as in the port of Hugging Face'
+complete -c stencil -n $segment -l concept -r -d 'examples from other pictures'
+complete -c stencil -n $segment -l point -x -d 'a click: X,Y[:neg]'
+complete -c stencil -n $segment -l region -x -d 'the object in this box: X0,Y0,X1,Y1'
+complete -c stencil -n $segment -l mask -r -d 'a rough mask'
+
+set -l clicking '__fish_seen_subcommand_from segment click'
+complete -c stencil -n $clicking -l multimask -x -a 'auto on off' -d 'three candidates'
+complete -c stencil -n $clicking -l hole-area -x -d 'fill holes up to N cells'
+complete -c stencil -n $clicking -l hf -d 'as the port of Hugging Face'
+
+set -l reading '__fish_seen_subcommand_from segment click concept'
+complete -c stencil -n $reading -l features -r -d 'a picture that encode saved'
+
+set -l new_files '__fish_seen_subcommand_from concept encode'
+complete -c stencil -n $new_files -s o -l output -r -d 'where to write'
+complete -c stencil -n '__fish_seen_subcommand_from encode' -l clicks -d 'also what clicks need'
+complete -c stencil -n '__fish_seen_subcommand_from encode' -l half -d '16-bit floats'
+complete -c stencil -n '__fish_seen_subcommand_from concept' -a 'make show'
+complete -c stencil -n '__fish_seen_subcommand_from concept' -l box -x -d 'an example: X0,Y0,X1,Y1[:neg]'
+complete -c stencil -n '__fish_seen_subcommand_from concept' -l phrase -x -d 'what the examples are called'
+
+set -l picture_read '__fish_seen_subcommand_from click concept encode'
+complete -c stencil -n $picture_read -l stretch -x -a 'auto never always' -d 'contrast of 16-bit pictures'
+complete -c stencil -n $picture_read -l resize -x -a 'gpu cpu' -d 'which resizer to match'
+complete -c stencil -n $picture_read -l max-pixels -x -d 'refuse larger pictures'
