@@ -668,8 +668,8 @@ class Bench(Case):
 
     def test_refused(self):
         for arguments, says in (
-                ((), 'expected masks or picture'),
-                (('zebra',), 'expected masks or picture, got "zebra"'),
+                ((), 'expected masks, picture or click'),
+                (('zebra',), 'expected masks, picture or click, got "zebra"'),
                 (('masks', 'word'), 'masks takes no words, got "word"'),
                 (('masks', '-m', MODEL), '--model belongs to picture'),
                 (('picture', '--noise'), '--noise belongs to masks'),
