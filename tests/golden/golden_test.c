@@ -7,62 +7,24 @@
  * End to end, nothing overwritten: the same instances, scores within 1e-4, boxes within 0.05 px, masks that differ only where the reference's logit is within 4 x its own error of 0.
  * --mutations: breaks the bound model in one way after the other and demands that the comparison notices each.
  */
+#include "golden/golden_compare.h"
 #include "golden/golden_set.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/mem.h"
 #include "golden/mutations.h"
 
-typedef struct tally {
-    size_t passed, failed;
-    bool quiet, verbose, table;
-} tally;
-
-static void verdict(tally *t, bool ok, const char *fmt, ...) ST_PRINTF(3, 4);
-static void verdict(tally *t, bool ok, const char *fmt, ...)
-{
-    *(ok ? &t->passed : &t->failed) += 1;
-    if (t->quiet || (ok && !t->verbose)) return;
-    va_list args;
-    va_start(args, fmt);
-    printf("%s ", ok ? "ok  " : "FAIL");
-    vprintf(fmt, args);
-    printf("\n");
-    va_end(args);
-}
-
 /* ---- stages ---- */
 
 typedef struct probing {
     const golden_set *set;
     const golden_case *c;
-    tally *t;
+    golden_tally *t;
     size_t n_compared;
 } probing;
-
-static void compare_stage(probing *p, const char *stage, const float *got, const float *want, size_t n)
-{
-    double sq = 0.0, worst = 0.0, sq_want = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double e = fabs((double)got[i] - (double)want[i]);
-        if (!(e <= worst)) worst = e;
-        sq += e * e;
-        sq_want += (double)want[i] * (double)want[i];
-    }
-    const double rms_err = sqrt(sq / (double)n), rms = sqrt(sq_want / (double)n);
-    const json_t *own = json_object_get(json_object_get(p->c->json, "stages"), stage);
-    const double own_rms = json_number_value(json_object_get(own, "rms_err")), own_max = json_number_value(json_object_get(own, "max_err"));
-    const double bar_rms = fmax(2.0 * own_rms, 1e-6 * rms), bar_max = fmax(4.0 * own_max, 4e-6 * rms);
-    p->n_compared++;
-    if (p->t->table)
-        printf("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3g |\n", p->c->name, stage, rms, rms_err, own_rms, worst, own_max);
-    verdict(p->t, rms_err <= bar_rms && worst <= bar_max, "%s/%s: rms error %.3g (bar %.3g), max error %.3g (bar %.3g), rms %.3g", p->c->name, stage,
-            rms_err, bar_rms, worst, bar_max, rms);
-}
 
 static void probe(void *user, const char *name, float *data, size_t rows, size_t cols)
 {
@@ -71,32 +33,29 @@ static void probe(void *user, const char *name, float *data, size_t rows, size_t
     float *want = golden_tensor(p->set, p->c->name, name, &r, &c);
     if (!want && strcmp(p->c->name, p->c->picture_case) != 0) want = golden_tensor(p->set, p->c->picture_case, name, &r, &c);
     if (!want) return;
-    if (r * c != rows * cols) verdict(p->t, false, "%s/%s: shape [%zu, %zu], the reference has [%zu, %zu]", p->c->name, name, rows, cols, r, c);
+    if (r * c != rows * cols) golden_verdict(p->t, false, "%s/%s: shape [%zu, %zu], the reference has [%zu, %zu]", p->c->name, name, rows, cols, r, c);
     else {
-        if (strcmp(name, "px") != 0) compare_stage(p, name, data, want, rows * cols);
+        if (strcmp(name, "px") != 0) {
+            const json_t *own = json_object_get(json_object_get(p->c->json, "stages"), name);
+            p->n_compared++;
+            golden_compare_stage(p->t, p->c->name, name, own, data, want, rows * cols);
+        }
         memcpy(data, want, rows * cols * sizeof *data);
     }
     free(want);
 }
 
-static void stop_on(st_status status, const st_error *err)
-{
-    if (status == ST_OK) return;
-    fprintf(stderr, "golden: %s\n", err->message);
-    exit(1);
-}
-
 /* ids as the reference tokenised them, and which of them count. */
-static size_t check_ids(const golden_set *set, const golden_case *c, tally *t, uint32_t ids[32])
+static size_t check_ids(const golden_set *set, const golden_case *c, golden_tally *t, uint32_t ids[32])
 {
     size_t n = 0, rows, cols;
     st_error err;
-    stop_on(st_tokenize(c->phrase ? c->phrase : "visual", ids, 32, &n, NULL, &err), &err);
+    golden_stop_on(st_tokenize(c->phrase ? c->phrase : "visual", ids, 32, &n, NULL, &err), &err);
     float *want = golden_tensor(set, c->name, "text.ids", &rows, &cols);
     if (!want) return n;
     bool same = rows * cols == n;
     for (size_t i = 0; same && i < n; i++) same = (float)ids[i] == want[i];
-    verdict(t, same, "%s/text.ids", c->name);
+    golden_verdict(t, same, "%s/text.ids", c->name);
     free(want);
     return n;
 }
@@ -111,14 +70,14 @@ static st_picture *encode_file(st_session *s, const golden_set *set, const golde
     st_encode_options opts = ST_ENCODE_OPTIONS_INIT;
     opts.resize = c->cpu_resize ? ST_RESIZE_CPU : ST_RESIZE_GPU;
     snprintf(path, sizeof path, "%s/%s", set->folder, c->picture);
-    stop_on(st_bitmap_load(&bitmap, path, NULL, &err), &err);
+    golden_stop_on(st_bitmap_load(&bitmap, path, NULL, &err), &err);
     const st_image image = {bitmap.rgb, bitmap.width, bitmap.height, 3 * (size_t)bitmap.width, ST_PIXEL_RGB8};
-    stop_on(st_picture_encode(&picture, s, &image, &opts, &err), &err);
+    golden_stop_on(st_picture_encode(&picture, s, &image, &opts, &err), &err);
     st_bitmap_free(&bitmap);
     return picture;
 }
 
-static void stages_of_case(st_session *s, const golden_set *set, const golden_case *c, const float *px, tally *t, const mutation *mut)
+static void stages_of_case(st_session *s, const golden_set *set, const golden_case *c, const float *px, golden_tally *t, const mutation *mut)
 {
     st_model *m = s->model;
     const st_dims *d = m->dims;
@@ -130,14 +89,14 @@ static void stages_of_case(st_session *s, const golden_set *set, const golden_ca
     const size_t n_ids = check_ids(set, c, t, ids), D = d->width, side = 4 * (size_t)d->grid;
     s->probe = probe;
     s->probe_user = &p;
-    stop_on(st_picture_encode_px(&picture, s, px, c->width, c->height, false, &err), &err);
-    stop_on(st_model_bind_detect(m, &err), &err);
+    golden_stop_on(st_picture_encode_px(&picture, s, px, c->width, c->height, false, &err), &err);
+    golden_stop_on(st_model_bind_detect(m, &err), &err);
     size_t scratch = 0;
-    stop_on(st_plan_segment(&scratch, m, d->context, c->n_boxes, &err), &err);
+    golden_stop_on(st_plan_segment(&scratch, m, d->context, c->n_boxes, &err), &err);
     const size_t masks = (size_t)d->n_queries * (side * side + D) * sizeof(float) + (1 << 20);
-    stop_on(st_session_run(s, &run, scratch + masks, &err), &err);
+    golden_stop_on(st_session_run(s, &run, scratch + masks, &err), &err);
     float *tokens = st_run_floats(&run, 32, D);
-    stop_on(st_text_encode(&run, &m->text, ids, n_ids, tokens, &err), &err);
+    golden_stop_on(st_text_encode(&run, &m->text, ids, n_ids, tokens, &err), &err);
     size_t n_valid = 0;
     for (size_t i = 0; i < n_ids; i++)
         if (ids[i] != 0) memmove(tokens + n_valid++ * D, tokens + i * D, D * sizeof *tokens);
@@ -154,13 +113,13 @@ static void stages_of_case(st_session *s, const golden_set *set, const golden_ca
     float *pixels = st_run_floats(&run, side * side, D), *logits = st_run_floats(&run, d->n_queries, side * side);
     st_mask_pixels(&run, &m->detect, found.fused, found.prompt, found.n_prompt, picture->features.level[1], picture->features.level[0], pixels);
     st_mask_logits(&run, &m->detect, pixels, found.queries.state, d->n_queries, logits);
-    stop_on(st_run_status(&run, &err), &err);
+    golden_stop_on(st_run_status(&run, &err), &err);
     s->probe = NULL;
     st_picture_free(picture);
     /* Nobody asks for the semantic map, so it is never computed. */
     const json_t *stages = json_object_get(c->json, "stages");
     const size_t least = json_object_size(stages) - (json_object_get(stages, "semantic") != NULL);
-    verdict(t, p.n_compared >= least && least > 0, "%s: %zu stages compared, at least %zu expected", c->name, p.n_compared, least);
+    golden_verdict(t, p.n_compared >= least && least > 0, "%s: %zu stages compared, at least %zu expected", c->name, p.n_compared, least);
 }
 
 /* ---- end to end ---- */
@@ -187,7 +146,7 @@ static size_t clear_differences(const golden_set *set, const golden_case *c, con
     return clear;
 }
 
-static void compare_instance(const golden_set *set, const golden_case *c, const st_instance *got, json_t *want, tally *t, size_t i)
+static void compare_instance(const golden_set *set, const golden_case *c, const st_instance *got, json_t *want, golden_tally *t, size_t i)
 {
     st_error err;
     st_rle mask = {0};
@@ -195,19 +154,19 @@ static void compare_instance(const golden_set *set, const golden_case *c, const 
     const json_t *box = json_object_get(want, "box");
     for (size_t k = 0; k < 4; k++) box_error = fmax(box_error, fabs((double)got->box[k] - json_number_value(json_array_get(box, k))));
     const double score_error = fabs((double)got->score - json_number_value(json_object_get(want, "score")));
-    verdict(t, (json_int_t)got->query == json_integer_value(json_object_get(want, "query")), "%s: instance %zu is query %u", c->name, i, got->query);
-    verdict(t, score_error <= 1e-4, "%s: instance %zu: score differs by %.3g (bar 1e-4)", c->name, i, score_error);
-    verdict(t, box_error <= 0.05, "%s: instance %zu: box differs by %.3g px (bar 0.05)", c->name, i, box_error);
+    golden_verdict(t, (json_int_t)got->query == json_integer_value(json_object_get(want, "query")), "%s: instance %zu is query %u", c->name, i, got->query);
+    golden_verdict(t, score_error <= 1e-4, "%s: instance %zu: score differs by %.3g (bar 1e-4)", c->name, i, score_error);
+    golden_verdict(t, box_error <= 0.05, "%s: instance %zu: box differs by %.3g px (bar 0.05)", c->name, i, box_error);
     const char *counts = json_string_value(json_object_get(json_object_get(want, "mask"), "counts"));
-    stop_on(st_rle_from_string(&mask, counts, strlen(counts), c->width, c->height, &err), &err);
+    golden_stop_on(st_rle_from_string(&mask, counts, strlen(counts), c->width, c->height, &err), &err);
     const double own = json_number_value(json_object_get(json_object_get(c->json, "end_to_end"), "mask_logit"));
     size_t differing = 0;
     const size_t clear = clear_differences(set, c, got, &mask, own, &differing);
-    verdict(t, clear == 0, "%s: instance %zu: %zu mask pixels differ, %zu of them clearly", c->name, i, differing, clear);
+    golden_verdict(t, clear == 0, "%s: instance %zu: %zu mask pixels differ, %zu of them clearly", c->name, i, differing, clear);
     st_rle_free(&mask);
 }
 
-static void whole_case(st_session *s, const golden_set *set, const golden_case *c, tally *t)
+static void whole_case(st_session *s, const golden_set *set, const golden_case *c, golden_tally *t)
 {
     st_error err;
     st_picture *picture = NULL;
@@ -220,11 +179,11 @@ static void whole_case(st_session *s, const golden_set *set, const golden_case *
     opts.threshold = c->threshold;
     opts.hf_text_only = c->hf_text_only;
     picture = encode_file(s, set, c);
-    stop_on(st_segment(&r, s, picture, &prompt, &opts, &err), &err);
+    golden_stop_on(st_segment(&r, s, picture, &prompt, &opts, &err), &err);
     json_t *want = json_object_get(c->json, "instances");
     const double presence = json_number_value(json_object_get(c->json, "presence"));
-    verdict(t, fabs((double)r->presence - presence) <= 1e-4, "%s: presence %.6f, expected %.6f", c->name, (double)r->presence, presence);
-    verdict(t, r->n_instances == json_array_size(want) && r->n_instances > 0, "%s: %zu instances, expected %zu", c->name, r->n_instances, json_array_size(want));
+    golden_verdict(t, fabs((double)r->presence - presence) <= 1e-4, "%s: presence %.6f, expected %.6f", c->name, (double)r->presence, presence);
+    golden_verdict(t, r->n_instances == json_array_size(want) && r->n_instances > 0, "%s: %zu instances, expected %zu", c->name, r->n_instances, json_array_size(want));
     for (size_t i = 0; i < r->n_instances && i < json_array_size(want); i++) compare_instance(set, c, &r->instances[i], json_array_get(want, i), t, i);
     st_result_free(r);
     st_picture_free(picture);
@@ -232,7 +191,7 @@ static void whole_case(st_session *s, const golden_set *set, const golden_case *
 
 /* ---- a set ---- */
 
-static void run_set(st_session *s, const golden_set *set, tally *t, const mutation *mut)
+static void run_set(st_session *s, const golden_set *set, golden_tally *t, const mutation *mut)
 {
     size_t i, rows, cols;
     json_t *json;
@@ -242,7 +201,7 @@ static void run_set(st_session *s, const golden_set *set, tally *t, const mutati
         float *px = golden_tensor(set, c.picture_case, "px", &rows, &cols);
         const size_t side = s->model->dims->image_size;
         if (px && rows * cols != side * side * 3) {
-            verdict(t, false, "%s: the input is [%zu, %zu], the model reads %zu x %zu pixels", c.name, rows, cols, side, side);
+            golden_verdict(t, false, "%s: the input is [%zu, %zu], the model reads %zu x %zu pixels", c.name, rows, cols, side, side);
             free(px);
             continue;
         }
@@ -261,25 +220,25 @@ static st_session *open_session(const golden_set *set, unsigned threads)
     st_session *s = NULL;
     st_model_options opts = ST_MODEL_OPTIONS_INIT;
     opts.n_threads = threads;
-    stop_on(st_model_open(&model, set->weights, &opts, &err), &err);
-    stop_on(st_session_new(&s, model, NULL, &err), &err);
+    golden_stop_on(st_model_open(&model, set->weights, &opts, &err), &err);
+    golden_stop_on(st_session_new(&s, model, NULL, &err), &err);
     st_model_free(model);
     return s;
 }
 
 /* Every mutation must be noticed by at least one comparison. */
-static void run_mutations(const golden_set *set, unsigned threads, tally *t)
+static void run_mutations(const golden_set *set, unsigned threads, golden_tally *t)
 {
     for (const mutation *mut = mutations; mut->name; mut++) {
         st_error err;
         st_session *s = open_session(set, threads);
-        tally inner = {.quiet = true};
-        stop_on(st_model_bind_vision(s->model, &err), &err);
-        stop_on(st_model_bind_detect(s->model, &err), &err);
+        golden_tally inner = {.quiet = true};
+        golden_stop_on(st_model_bind_vision(s->model, &err), &err);
+        golden_stop_on(st_model_bind_detect(s->model, &err), &err);
         if (mut->model) mut->model(s->model);
         run_set(s, set, &inner, mut);
         if (mut->undo) mut->undo(s->model);
-        verdict(t, inner.failed > 0, "mutation \"%s\": noticed by %zu comparisons", mut->name, inner.failed);
+        golden_verdict(t, inner.failed > 0, "mutation \"%s\": noticed by %zu comparisons", mut->name, inner.failed);
         st_session_free(s);
     }
 }
@@ -289,7 +248,7 @@ int main(int argc, char **argv)
     const char *folder = NULL, *weights = NULL;
     unsigned threads = 0;
     bool mutate = false;
-    tally t = {0};
+    golden_tally t = {0};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--set") == 0 && i + 1 < argc) folder = argv[++i];
         else if (strcmp(argv[i], "--weights") == 0 && i + 1 < argc) weights = argv[++i];
@@ -312,7 +271,7 @@ int main(int argc, char **argv)
         st_session *s = open_session(&set, threads);
         run_set(s, &set, &t, NULL);
         st_session_free(s);
-        verdict(&t, (json_int_t)json_array_size(json_object_get(set.root, "cases")) >= json_integer_value(json_object_get(least, "cases")), "number of cases");
+        golden_verdict(&t, (json_int_t)json_array_size(json_object_get(set.root, "cases")) >= json_integer_value(json_object_get(least, "cases")), "number of cases");
     }
     golden_close(&set);
     printf("%zu passed, %zu failed\n", t.passed, t.failed);

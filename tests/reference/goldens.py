@@ -4,6 +4,7 @@
     python goldens.py --write tiny-meta      one set, written
 """
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ import tempfile
 
 import torch
 
-from golden_set import compare, scripts_sha256
+from golden_set import CLICK_SCRIPTS, compare, scripts_sha256
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.path.join(ROOT, "tests", "golden", "data")
@@ -20,8 +21,20 @@ DEMO = os.path.join(ROOT, "models", "demo")
 
 def agree():
     """Before anything is made: the two references, given the same weights, must agree stage by stage."""
+    import click_goldens
     import tiny_goldens
     tiny_goldens.layouts_agree(DEMO)
+    click_goldens.heads_agree()
+
+
+def older(committed):
+    """Says so when the scripts are no longer those that wrote the committed files."""
+    path = os.path.join(committed, "cases.json")
+    if os.path.exists(path):
+        with open(path) as f:
+            was = json.load(f)["scripts_sha256"]
+        if was not in (scripts_sha256(), scripts_sha256(CLICK_SCRIPTS)):
+            print(f"  written by other versions of the scripts ({was[:16]})")
 
 
 def make_tiny_meta(folder):
@@ -49,8 +62,18 @@ def make_demo_check(folder):
     demo_goldens.check_set(DEMO, folder)
 
 
+def make_tiny_meta_click(folder):
+    import click_goldens
+    click_goldens.tiny_meta_click(folder)
+
+
+def make_tiny_hf_click(folder):
+    import click_goldens
+    click_goldens.tiny_hf_click(folder)
+
+
 SETS = {"resize": make_resize, "tiny-meta": make_tiny_meta, "tiny-sam31": make_tiny_sam31, "tiny-hf": make_tiny_hf,
-        "demo-check": make_demo_check}
+        "demo-check": make_demo_check, "tiny-meta-click": make_tiny_meta_click, "tiny-hf-click": make_tiny_hf_click}
 
 
 def main():
@@ -75,6 +98,7 @@ def main():
                 continue
             bad = compare(committed, fresh, subset=name == "demo-check") if os.path.isdir(committed) else [f"{committed} is not there"]
             failed += [f"{name}: {line}" for line in bad]
+            older(committed)
             print("  as committed" if not bad else "\n".join("  DIFFERS " + line for line in bad[:20]))
     print(f"scripts {scripts_sha256()[:16]}:", f"{len(failed)} differences" if failed else "nothing differs" if not args.write else "done")
     sys.exit(1 if failed else 0)

@@ -37,6 +37,24 @@ TINY = {
     "VETextEncoder": dict(d_model=32, width=24, heads=3, layers=3),
 }
 
+# The same trunk with the interactive head and the tracker that it is a part of; the rest is as small as it can be.
+TINY_CLICKS = {
+    **TINY,
+    "TransformerEncoderFusion": dict(d_model=32, num_layers=1),
+    "TransformerDecoder": dict(d_model=32, num_layers=1, num_queries=9, resolution=140),
+    "SequenceGeometryEncoder": dict(d_model=32, num_layers=1),
+    "VETextEncoder": dict(d_model=32, width=8, heads=2, layers=1),
+    "Sam3TrackerPredictor": dict(image_size=140, num_maskmem=5),
+    "TwoWayTransformer": dict(mlp_dim=44, num_heads=4),
+    "PromptEncoder": dict(mask_in_chans=20),
+    "MaskDecoder": dict(iou_head_hidden_dim=28),
+    "RoPEAttention": dict(embedding_dim=32, kv_in_dim=12, feat_sizes=[10, 10]),
+    "TransformerDecoderLayerv2": dict(d_model=32, dim_feedforward=36),
+    "TransformerEncoderCrossAttention": dict(d_model=32, num_layers=1),
+    "SimpleMaskDownSampler": dict(embed_dim=32, interpol_size=[160, 160]),
+    "SimpleMaskEncoder": dict(in_dim=32, out_dim=12),
+}
+
 
 def _cpu(x):
     if isinstance(x, str) and x.startswith("cuda"):
@@ -97,18 +115,25 @@ def merges_path():
     return os.path.join(os.path.dirname(open_clip.__file__), "bpe_simple_vocab_16e6.txt.gz")
 
 
-def build(sizes=None):
+# Classes that leave some of their own default sizes to be given too.
+WITH_DEFAULTS = ("ViT", "SimpleMaskDownSampler", "SimpleMaskEncoder")
+
+
+def build(sizes=None, interactive=False):
     """Meta's own builder, run with other numbers: `sizes` overrides keyword arguments per class; None is the published model.
-    The image model comes back in eval mode with whatever values its constructors gave it."""
+    The image model comes back in eval mode with whatever values its constructors gave it. interactive: with the head for clicks."""
+    import sam3.model.sam3_tracker_base as tracker
     import sam3.model_builder as builder
     from torch import nn
     sizes = sizes or {}
     width = sizes.get("DotProductScoring", {}).get("d_model", 256)
-    kept = {name: getattr(builder, name) for name in sizes}
+    kept = [(owner, name, getattr(owner, name)) for name in sizes for owner in (builder, tracker)
+            if hasattr(owner, name) and not (owner is tracker and name == "MLP")]           # the tracker's own MLPs are as wide as the model
+    assert {name for _, name, _ in kept} == set(sizes), "no such class"
 
     def smaller(cls, over):
         def make(*args, **kwargs):
-            return cls(*args, **{**kwargs, **{k: v for k, v in over.items() if k in kwargs or cls.__name__ == "ViT"}})
+            return cls(*args, **{**kwargs, **{k: v for k, v in over.items() if k in kwargs or cls.__name__ in WITH_DEFAULTS}})
         return make
 
     class SmallNorm:                       # the builder makes one LayerNorm(256) itself
@@ -117,13 +142,17 @@ def build(sizes=None):
                 return getattr(nn, name)
             return lambda n, *args, **kwargs: nn.LayerNorm(width if n == 256 else n, *args, **kwargs)
 
-    for name, over in sizes.items():
-        setattr(builder, name, smaller(kept[name], over))
+    for owner, name, cls in kept:
+        setattr(owner, name, smaller(cls, sizes[name]))
     builder.nn = SmallNorm()
     try:
-        model = builder.build_sam3_image_model(bpe_path=merges_path(), device="cpu", load_from_HF=False, checkpoint_path=None)
+        model = builder.build_sam3_image_model(bpe_path=merges_path(), device="cpu", load_from_HF=False, checkpoint_path=None,
+                                               enable_inst_interactivity=interactive)
     finally:
         builder.nn = nn
-        for name, cls in kept.items():
-            setattr(builder, name, cls)
+        for owner, name, cls in kept:
+            setattr(owner, name, cls)
+    if interactive:                        # sizes of the three maps, which the predictor names outright
+        n = model.inst_interactive_predictor.model.sam_image_embedding_size
+        model.inst_interactive_predictor._bb_feat_sizes = [(k * n, k * n) for k in (4, 2, 1)]
     return model.eval()

@@ -92,6 +92,44 @@ def to_hf(state):
     return out
 
 
+CLICK_RULES = [                                        # the interactive head, names without `tracker.`
+    (r"sam_prompt_encoder\.mask_downscaling\.0\.", "prompt_encoder.mask_embed.conv1."),
+    (r"sam_prompt_encoder\.mask_downscaling\.1\.", "prompt_encoder.mask_embed.layer_norm1."),
+    (r"sam_prompt_encoder\.mask_downscaling\.3\.", "prompt_encoder.mask_embed.conv2."),
+    (r"sam_prompt_encoder\.mask_downscaling\.4\.", "prompt_encoder.mask_embed.layer_norm2."),
+    (r"sam_prompt_encoder\.mask_downscaling\.6\.", "prompt_encoder.mask_embed.conv3."),
+    (r"sam_prompt_encoder\.", "prompt_encoder."),
+    (r"sam_mask_decoder\.output_upscaling\.0\.", "mask_decoder.upscale_conv1."),
+    (r"sam_mask_decoder\.output_upscaling\.1\.", "mask_decoder.upscale_layer_norm."),
+    (r"sam_mask_decoder\.output_upscaling\.3\.", "mask_decoder.upscale_conv2."),
+    (r"sam_mask_decoder\.(.*(?:mlps\.\d|_head))\.layers\.0\.", r"mask_decoder.\1.proj_in."),
+    (r"sam_mask_decoder\.(.*(?:mlps\.\d|_head))\.layers\.1\.", r"mask_decoder.\1.layers.0."),
+    (r"sam_mask_decoder\.(.*(?:mlps\.\d|_head))\.layers\.2\.", r"mask_decoder.\1.proj_out."),
+    (r"sam_mask_decoder\.(.*)\.out_proj\.", r"mask_decoder.\1.o_proj."),
+    (r"sam_mask_decoder\.(.*)\.norm(\d)\.", r"mask_decoder.\1.layer_norm\2."),
+    (r"sam_mask_decoder\.(.*)\.norm_final_attn\.", r"mask_decoder.\1.layer_norm_final_attn."),
+    (r"sam_mask_decoder\.(.*)\.lin1\.", r"mask_decoder.\1.proj_in."),
+    (r"sam_mask_decoder\.(.*)\.lin2\.", r"mask_decoder.\1.proj_out."),
+    (r"sam_mask_decoder\.", "mask_decoder."),
+    (r"no_mem_embed$", "no_memory_embedding"),
+]
+
+
+def clicks_to_hf(detector, tracker):
+    """State dicts of Sam3Image and of its tracker as Sam3TrackerModel's: trunk, second neck, interactive head."""
+    neck = {name.replace("sam2_convs", "convs"): value for name, value in detector.items() if name.startswith(VIT) or ".sam2_convs." in name}
+    out, prompts = to_hf(neck), "sam_prompt_encoder."
+    out["prompt_encoder.point_embed.weight"] = torch.cat([tracker[f"{prompts}point_embeddings.{i}.weight"] for i in range(4)])
+    for name in ("prompt_encoder.shared_embedding", "shared_image_embedding"):
+        out[name + ".positional_embedding"] = tracker[prompts + "pe_layer.positional_encoding_gaussian_matrix"]
+    for name, value in tracker.items():
+        if "point_embeddings" in name or "pe_layer" in name or not name.startswith((prompts, "sam_mask_decoder.", "no_mem_embed")):
+            continue
+        new = next(re.sub("^" + pattern, replacement, name) for pattern, replacement in CLICK_RULES if re.match(pattern, name))
+        out[new] = value
+    return out
+
+
 def same_tensors(a, b):
     """Names and shapes agree."""
     missing, extra = sorted(set(b) - set(a)), sorted(set(a) - set(b))

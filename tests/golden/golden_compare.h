@@ -1,0 +1,21 @@
+/* golden_compare.h: counting verdicts, and the one rule by which a stage is compared with the reference's. */
+#ifndef GOLDEN_COMPARE_H
+#define GOLDEN_COMPARE_H
+
+#include <jansson.h>
+#include "base/error.h"
+
+typedef struct golden_tally {
+    size_t passed, failed;
+    bool quiet, verbose, table;
+} golden_tally;
+
+void golden_verdict(golden_tally *t, bool ok, const char *fmt, ...) ST_PRINTF(3, 4);
+/* Bars: RMS error <= max(2 x PyTorch-fp32's own RMS error against FP64, 1e-6 x RMS of the output); max error <= 4 x
+ * PyTorch's own, same floor. own: {"rms_err", "max_err"}. */
+void golden_compare_stage(golden_tally *t, const char *case_name, const char *stage, const json_t *own,
+                          const float *got, const float *want, size_t n);
+/* Ends the program with the message unless the status is ST_OK. */
+void golden_stop_on(st_status status, const st_error *err);
+
+#endif
