@@ -1,9 +1,11 @@
 # The command line: its parts with made-up results, and the program itself with the demo model, driven by Python's standard library.
 file(GLOB front CONFIGURE_DEPENDS src/front/*.c)
-add_executable(front_test tests/cli/front_test.c ${front})
-target_include_directories(front_test PRIVATE include src)
-target_link_libraries(front_test PRIVATE stencil_static PkgConfig::CMOCKA PkgConfig::JANSSON)
-add_test(NAME cli.front COMMAND front_test)
+foreach(name front prompt)
+  add_executable(${name}_test tests/cli/${name}_test.c ${front})
+  target_include_directories(${name}_test PRIVATE include src)
+  target_link_libraries(${name}_test PRIVATE stencil_static PkgConfig::CMOCKA PkgConfig::JANSSON)
+  add_test(NAME cli.${name} COMMAND ${name}_test)
+endforeach()
 
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND TARGET stencil)
