@@ -300,39 +300,43 @@ ST_API size_t st_object_chosen(const st_object *object); /* the candidate that t
 
 /* ---------------------------------------------------------------- everything: masks without a prompt */
 
-/* A grid of clicks over the picture, each with three candidates; those that pass the cuts stay, duplicates go. Names, meaning and defaults are those of SAM 2's automatic
- * mask generator and of Hugging Face's mask-generation pipeline (docs/everything.md). */
+/* A grid of clicks over the picture, each with three candidates; those that pass the cuts stay, duplicates go. Names,
+ * meaning and defaults are those of SAM 2's automatic mask generator and of Hugging Face's mask-generation pipeline
+ * (docs/everything.md). */
 typedef struct st_everything_options {
-    size_t struct_size;              /* ST_EVERYTHING_OPTIONS_INIT */
-    uint32_t points_per_side;        /* n x n clicks, at most 256 */
-    uint32_t points_per_batch;       /* progress is told after so many; results do not depend on it */
-    float pred_iou_thresh;           /* keep a predicted IoU above this; 0 = all */
-    float stability_score_thresh;    /* keep a stability above this; 0 = all */
-    float stability_score_offset;    /* stability = area of logit > offset / area of logit > -offset */
-    float box_nms_thresh;            /* of two masks of one crop whose boxes overlap more (IoU), the one with the lower predicted IoU goes */
-    uint32_t crop_n_layers;          /* layer i looks again at 4^i crops; at most ST_MAX_CROP_LAYERS. Needs pixels, and an encode per crop */
-    float crop_nms_thresh;           /* of two masks of different crops, the one of the larger crop goes */
-    double crop_overlap_ratio;       /* of the shorter side, in the first layer; less in the next ones */
+    size_t struct_size;           /* ST_EVERYTHING_OPTIONS_INIT */
+    uint32_t points_per_side;     /* n x n clicks, at most 256 */
+    uint32_t points_per_batch;    /* progress is told after so many; results do not depend on it */
+    float pred_iou_thresh;        /* keep a predicted IoU above this; 0 = all */
+    float stability_score_thresh; /* keep a stability above this; 0 = all */
+    float stability_score_offset; /* stability = area of logit > offset / area of logit > -offset */
+    float box_nms_thresh;         /* of two masks of one crop whose boxes have a larger IoU, the worse one goes */
+    uint32_t crop_n_layers;       /* layer i looks again at 4^i crops, each an encode; at most ST_MAX_CROP_LAYERS */
+    float crop_nms_thresh;        /* of two masks of different crops, the one of the larger crop goes */
+    double crop_overlap_ratio;    /* of the shorter side, in the first layer; less in the next ones */
     uint32_t crop_n_points_downscale_factor; /* layer i: points_per_side / factor^i */
-    uint32_t min_mask_region_area;   /* fill holes and drop islands of fewer pixels, then drop duplicates again; 0 = off */
-    float overlap_thresh;            /* drop a mask that shares more of the smaller one (intersection / smaller area) with a better one; 0 = off */
-    uint32_t max_masks;              /* keep the best N; 0 = all */
-    size_t max_mask_bytes;           /* refuse the run when the masks under consideration take more memory */
-    st_resize resize;                /* of the crops */
-    int hf;                          /* 1: for comparison with Hugging Face's pipeline: its features, no hole filling, duplicates dropped once for all crops by crop_nms_thresh */
+    uint32_t min_mask_region_area; /* fill holes and drop islands of fewer pixels, then duplicates again; 0 = off */
+    float overlap_thresh;  /* drop a mask that shares more of the smaller one with a better one: intersection / smaller
+                            * area; 0 = off */
+    uint32_t max_masks;    /* keep the best N; 0 = all */
+    size_t max_mask_bytes; /* refuse the run when the runs of masks under consideration take more memory */
+    st_resize resize;      /* of the crops */
+    int hf; /* 1: for comparison with Hugging Face's pipeline: its features, no hole filling, duplicates dropped once
+             * for all crops, by crop_nms_thresh */
 } st_everything_options;
-#define ST_EVERYTHING_OPTIONS_INIT \
-    { sizeof(st_everything_options), 32, 64, 0.88f, 0.95f, 1.0f, 0.7f, 0, 0.7f, 512.0 / 1500.0, 1, 0, 0.0f, 0, (size_t)1 << 30, ST_RESIZE_GPU, 0 }
+#define ST_EVERYTHING_OPTIONS_INIT                                                                                     \
+    { sizeof(st_everything_options), 32, 64, 0.88f, 0.95f, 1.0f, 0.7f, 0, 0.7f, 512.0 / 1500.0, 1, 0, 0.0f, 0,         \
+      (size_t)1 << 30, ST_RESIZE_GPU, 0 }
 #define ST_MAX_CROP_LAYERS 4
 
 typedef struct st_everything_mask {
-    float iou;         /* the model's own estimate */
+    float iou; /* the model's own estimate */
     float stability;
-    float x, y;        /* the click, in pixels of the picture */
-    st_box_px box;     /* tight */
-    st_box_px crop;    /* what the model looked at */
+    float x, y;     /* the click, in pixels of the picture */
+    st_box_px box;  /* tight */
+    st_box_px crop; /* what the model looked at */
     uint64_t area;
-    st_rle mask;       /* of the whole picture */
+    st_rle mask; /* of the whole picture */
 } st_everything_mask;
 
 typedef struct st_everything_result {
@@ -344,10 +348,11 @@ typedef struct st_everything_result {
     size_t n_masks;
 } st_everything_result;
 
-/* The picture must have been encoded with for_clicks. `image`, its pixels, is needed for crops only, else NULL. The session's progress is told "points". Memory: one click's, and the runs of the
- * masks that passed the cuts. On failure *out is NULL. opts may be NULL. */
-ST_API ST_MUSTCHECK st_status st_everything(st_everything_result **out, st_session *session, const st_picture *picture, const st_image *image,
-                                            const st_everything_options *opts, st_error *err);
+/* The picture must have been encoded with for_clicks. `image`, its pixels, is needed for crops only, else NULL. The
+ * session's progress is told "points". Memory: one click's, and the runs of the masks that passed the cuts. On failure
+ * *out is NULL. opts may be NULL. */
+ST_API ST_MUSTCHECK st_status st_everything(st_everything_result **out, st_session *session, const st_picture *picture,
+                                            const st_image *image, const st_everything_options *opts, st_error *err);
 ST_API void st_everything_result_free(st_everything_result *result); /* NULL is fine */
 
 /* The token ids of a phrase: start, tokens, end. `ids` has room for `capacity`; *n_ids is how many there are; *cut is 1 when the text was

@@ -1,6 +1,6 @@
-/* everything_select.c: which of many masks stay. Duplicates go by non-maximum suppression of boxes, as in both references
- * (`transformers/models/sam3/image_processing_sam3.py`, `sam2/automatic_mask_generator.py`); their boxes end at the last
- * pixel, not behind it, so NMS is given such boxes here too.
+/* everything_select.c: which of many masks stay. Duplicates go by non-maximum suppression of boxes, as in both
+ * references (`transformers/models/sam3/image_processing_sam3.py`, `sam2/automatic_mask_generator.py`); their boxes end
+ * at the last pixel, not behind it, so NMS is given such boxes here too.
  */
 #include "engine/everything.h"
 
@@ -8,7 +8,10 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-static bool stopped(const st_cancel *cancel) { return cancel && st_cancel_is_set(cancel); }
+static bool stopped(const st_cancel *cancel)
+{
+    return cancel && st_cancel_is_set(cancel);
+}
 
 /* ---- the list ---- */
 
@@ -41,7 +44,7 @@ void st_mask_list_free(st_mask_list *list)
 {
     st_mask_list_cut(list, 0);
     st_free(list->items);
-    *list = (st_mask_list){0};
+    *list = (st_mask_list){ 0 };
 }
 
 /* Leaves the masks from `first` on in the order of `kept`, which counts from `first`, and drops the others. */
@@ -53,7 +56,7 @@ static st_status keep(st_mask_list *list, size_t first, const size_t *kept, size
     for (size_t i = 0; i < n; i++) old[i] = masks[i];
     for (size_t i = 0; i < n_kept; i++) {
         masks[i] = old[kept[i]];
-        old[kept[i]].mask = (st_rle){0};
+        old[kept[i]].mask = (st_rle){ 0 };
     }
     for (size_t i = 0; i < n; i++) drop(list, &old[i]);
     list->n = first + n_kept;
@@ -77,7 +80,10 @@ static int by_score(const void *a, const void *b)
 
 /* ---- NMS ---- */
 
-static float width_of(float low, float high) { return high > low ? high - low : 0.0f; }
+static float width_of(float low, float high)
+{
+    return high > low ? high - low : 0.0f;
+}
 
 static bool overlap(const float *a, const float *b, float threshold)
 {
@@ -95,7 +101,7 @@ st_status st_nms(size_t *kept, size_t *n_kept, const float *boxes, const double 
     ranked *order = st_calloc(n, sizeof *order);
     bool *gone = st_calloc(n, sizeof *gone);
     st_status status = order && gone ? ST_OK : st_fail(err, ST_ERR_NOMEM, "everything: out of memory for %zu boxes", n);
-    for (size_t i = 0; status == ST_OK && i < n; i++) order[i] = (ranked){scores[i], i};
+    for (size_t i = 0; status == ST_OK && i < n; i++) order[i] = (ranked){ scores[i], i };
     if (status == ST_OK) qsort(order, n, sizeof *order, by_score);
     for (size_t i = 0; status == ST_OK && i < n; i++) {
         if (gone[i]) continue;
@@ -131,7 +137,7 @@ st_status st_mask_list_nms(st_mask_list *list, size_t first, st_rank rank, const
     if (!boxes || !scores || !kept) status = st_fail(err, ST_ERR_NOMEM, "everything: out of memory for %zu boxes", n);
     for (size_t i = 0; status == ST_OK && i < n; i++) {
         const st_everything_mask *m = &list->items[first + i];
-        const float box[4] = {(float)m->box.x0, (float)m->box.y0, (float)(m->box.x1 - 1), (float)(m->box.y1 - 1)};
+        const float box[4] = { (float)m->box.x0, (float)m->box.y0, (float)(m->box.x1 - 1), (float)(m->box.y1 - 1) };
         for (size_t k = 0; k < 4; k++) boxes[4 * i + k] = box[k];
         scores[i] = score_of(m, rank, changed ? changed[i] : 0);
     }
@@ -163,7 +169,8 @@ static st_status clean_one(st_mask_list *list, st_everything_mask *m, uint32_t m
     return ST_OK;
 }
 
-st_status st_mask_list_clean(st_mask_list *list, uint32_t min_area, float threshold, const st_cancel *cancel, st_error *err)
+st_status st_mask_list_clean(st_mask_list *list, uint32_t min_area, float threshold, const st_cancel *cancel,
+                             st_error *err)
 {
     int *changed = st_calloc(list->n, sizeof *changed);
     st_status status = changed ? ST_OK : st_fail(err, ST_ERR_NOMEM, "everything: out of memory for %zu masks", list->n);
@@ -185,7 +192,7 @@ st_status st_mask_list_sort(st_mask_list *list, st_error *err)
     st_status status = ST_OK;
     if (!order || !kept) status = st_fail(err, ST_ERR_NOMEM, "everything: out of memory for %zu masks", list->n);
     else {
-        for (size_t i = 0; i < list->n; i++) order[i] = (ranked){(double)list->items[i].iou, i};
+        for (size_t i = 0; i < list->n; i++) order[i] = (ranked){ (double)list->items[i].iou, i };
         qsort(order, list->n, sizeof *order, by_score);
         for (size_t i = 0; i < list->n; i++) kept[i] = order[i].index;
         status = keep(list, 0, kept, list->n, err);

@@ -1,10 +1,11 @@
-"""Everything mode: what Hugging Face's mask-generation pipeline makes of the demo model's check picture.
+"""Everything mode: what Hugging Face's mask-generation pipeline makes of two models: the tiny one with random weights, and the demo model.
 
-The pipeline runs as it is. Its filter is watched from outside and called one candidate at a time, so that each mask is known by the click and the mask
-token it came from, and kept with two more thresholds: pixels whose logit is within `room` of 0 may fall on either side.
+The pipeline runs as it is. Its filter is watched from outside and called one candidate at a time, so that each mask is kept with two more thresholds:
+pixels whose logit is within `room` of 0 may fall on either side.
 
-`everything.json`: `picture` (in models/demo), `cases`: `options` in Stencil's names, `n_points`, `n_passed` (candidates before NMS), `masks` by falling
-predicted IoU: `iou`, `stability`, `box` (ends behind the last pixel), `area`, `crop`, `inner` and `outer` (COCO RLE of logit > room and > -room).
+`everything.json`: `sets` of `model`, `picture` (paths from the root of the tree) and `cases`: `options` in Stencil's names, `n_points`, `n_passed` (candidates
+before NMS), `masks` by falling predicted IoU: `iou`, `stability`, `box` (ends behind the last pixel), `area`, `crop`, `inner` and `outer` (COCO RLE of
+logit > room and > -room). `nms` and `crops`: what torchvision and the image processor say of boxes and sizes.
 
 Thresholds are put where no candidate is near them, and a case is only taken when rounding could not change which masks stay.
 """
@@ -15,14 +16,18 @@ import torch
 from PIL import Image
 from torchvision.transforms.v2.functional import _geometry
 
+import pictures
 from golden_set import coco_mask, versions, write_json
 
-PICTURE = "check.png"
 LOGIT, SCORE = 4e-5, 2e-6          # what fp32 may do to a logit, as a part of the mask's RMS, and to a predicted IoU
-ENOUGH = 2                         # masks of a case
-# name, clicks a side, layers of crops, NMS thresholds (the first that leaves ENOUGH), shares that the two cuts let through, of those before
+# name, clicks a side, layers of crops, NMS thresholds (the first that leaves enough masks), how many are enough, shares that the two cuts let through, of those before
 NMS = (.7, .8, .9, .95, .98)
-CASES = [("candidates", 3, 0, (1.0,), (.8, .8)), ("picture", 8, 0, NMS, (.65, .9)), ("crops", 4, 1, NMS, (.65, .9))]
+# The masks of random weights are noise that fills its crop, so all of a crop end at its edge: crops are the demo model's.
+OF_TINY = [("candidates", 3, 0, (1.0,), 9, (.7, .7)), ("picture", 6, 0, NMS, 1, (.6, .6))]
+OF_DEMO = [("crops", 4, 1, NMS, 2, (.65, .9))]
+TINY, DEMO, HERE = "tests/golden/data/tiny-hf-click", "models/demo", "tests/golden/data/everything"
+SETS = [(TINY, HERE + "/square.png", OF_TINY), (DEMO, DEMO + "/check.png", OF_DEMO)]
+SEED, SIDE = 3, 150                # of the square picture
 
 
 class Watch:
@@ -99,20 +104,20 @@ def pick_offset(raw):
     raise AssertionError("this model's masks are all near 0")
 
 
-def settled(passed, thresholds):
+def settled(passed, thresholds, enough):
     """The first NMS threshold that leaves enough masks, the same ones whatever rounding does."""
     for threshold in thresholds:
         kept, rng = survivors(passed, threshold), random.Random(1)
-        if len(kept) >= ENOUGH and all(sorted(survivors(passed, threshold, rng)) == sorted(kept) for _ in range(100)):
+        if len(kept) >= enough and all(sorted(survivors(passed, threshold, rng)) == sorted(kept) for _ in range(100)):
             return threshold, kept
     raise AssertionError("no NMS threshold leaves enough masks that rounding could not change")
 
 
-def make_case(generate, watch, image, name, side, layers, thresholds, shares):
+def make_case(generate, watch, image, name, side, layers, thresholds, enough, shares):
     ask = dict(points_per_batch=16, points_per_crop=side, crops_n_layers=layers)
     watch.start(raw_only=True)
     generate(image, **ask)
-    raw, n_points = watch.raw, len(watch.raw) // 3
+    raw, n_points = watch.raw, side * side * sum(4 ** i for i in range(layers + 1))
     offset = pick_offset(raw)
     iou, iou_room = gap([i for i, _ in raw], shares[0])
     above = [((l > offset).sum() / (l > -offset).sum()).item() for i, l in raw if i > iou]
@@ -122,11 +127,11 @@ def make_case(generate, watch, image, name, side, layers, thresholds, shares):
     watch.start()
     generate(image, **cuts, **ask)
     passed = list(watch.passed)
-    threshold, kept = settled(passed, thresholds)
+    threshold, kept = settled(passed, thresholds, enough)
     out = generate(image, **cuts, **ask, crops_nms_thresh=threshold)
     assert out["scores"].tolist() == [passed[i]["iou"] for i in kept], name
     masks = [{k: v for k, v in passed[i].items() if not k.endswith("_box")} for i in kept]
-    print(f"  {name}: {n_points} clicks, offset {offset}, IoU > {iou:.4f}, stability > {stability:.4f}: {len(passed)} of {3 * n_points} pass, {len(masks)} stay "
+    print(f"  {name}: {n_points} clicks, offset {offset}, IoU > {iou:.4f}, stability > {stability:.4f}: {len(passed)} of {len(raw)} pass, {len(masks)} stay "
           f"at {threshold}, areas {[m['area'] for m in masks][:8]}")
     return {"name": name, "n_points": n_points, "n_passed": len(passed), "masks": masks,
             "options": {"points_per_side": side, "crop_n_layers": layers, "crop_nms_thresh": threshold, **cuts}}
@@ -155,14 +160,17 @@ def crop_vectors():
             for w, h, n, ratio in asked]
 
 
-def everything_set(demo, folder):
-    """demo: the model's folder; folder: where everything.json goes."""
+def everything_set(root, folder):
+    """root: of the tree; folder: where everything.json and square.png go."""
     os.makedirs(folder, exist_ok=True)
-    generate, watch = load(demo)
-    image = Image.open(os.path.join(demo, PICTURE)).convert("RGB")
-    cases = [make_case(generate, watch, image, *case) for case in CASES]
+    Image.fromarray(pictures.synthetic(SEED, SIDE, SIDE)).save(os.path.join(folder, "square.png"), optimize=True)
+    sets = []
+    for model, picture, cases in SETS:
+        generate, watch = load(os.path.join(root, model))
+        image = Image.open(os.path.join(folder, "square.png") if picture.startswith(HERE) else os.path.join(root, picture)).convert("RGB")
+        sets.append({"model": model, "picture": picture, "cases": [make_case(generate, watch, image, *case) for case in cases]})
     path = os.path.join(folder, "everything.json")
-    write_json(path, {"picture": PICTURE, "versions": versions(), "nms": nms_vectors(), "crops": crop_vectors(), "cases": cases})
+    write_json(path, {"versions": versions(), "nms": nms_vectors(), "crops": crop_vectors(), "sets": sets})
     print(f"  {os.path.getsize(path)} bytes")
 
 

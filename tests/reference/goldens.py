@@ -72,8 +72,14 @@ def make_tiny_hf_click(folder):
     click_goldens.tiny_hf_click(folder)
 
 
+def make_everything(folder):
+    import everything_goldens
+    everything_goldens.everything_set(ROOT, folder)
+
+
 SETS = {"resize": make_resize, "tiny-meta": make_tiny_meta, "tiny-sam31": make_tiny_sam31, "tiny-hf": make_tiny_hf,
-        "demo-check": make_demo_check, "tiny-meta-click": make_tiny_meta_click, "tiny-hf-click": make_tiny_hf_click}
+        "demo-check": make_demo_check, "tiny-meta-click": make_tiny_meta_click, "tiny-hf-click": make_tiny_hf_click,
+        "everything": make_everything}  # the last: it takes two of the models as they are committed
 
 
 def main():

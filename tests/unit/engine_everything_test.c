@@ -1,5 +1,6 @@
-/* engine_everything_test.c: everything mode on the demo model: parity with Hugging Face's mask-generation pipeline, its parts one by one, and what every option does.
- * The demo model's click head is trained little, so thresholds are low wherever results are needed.
+/* engine_everything_test.c: everything mode: parity with Hugging Face's mask-generation pipeline, its parts one by one,
+ * and what every option does. The demo model's click head may be trained little, so thresholds are low wherever results
+ * are needed. tests/reference/regenerate.sh --write everything makes the goldens anew.
  */
 #include "engine/everything.h"
 
@@ -35,7 +36,8 @@ static bool open_bench(bench *b, uint32_t n_threads, const st_session_options *h
     st_encode_options encode = ST_ENCODE_OPTIONS_INIT;
     model.n_threads = n_threads;
     encode.for_clicks = 1;
-    if (st_model_open(&b->model, DEMO, &model, &err) == ST_OK && st_session_new(&b->session, b->model, how, &err) == ST_OK &&
+    if (st_model_open(&b->model, DEMO, &model, &err) == ST_OK &&
+        st_session_new(&b->session, b->model, how, &err) == ST_OK &&
         st_picture_encode(&b->picture, b->session, &image, &encode, &err) == ST_OK)
         return true;
     print_error("%s\n", err.message);
@@ -63,7 +65,7 @@ static int set_up(void **state)
         print_error("%s\n", err.message);
         return -1;
     }
-    image = (st_image){scene.rgb, scene.width, scene.height, 3 * (size_t)scene.width, ST_PIXEL_RGB8};
+    image = (st_image){ scene.rgb, scene.width, scene.height, 3 * (size_t)scene.width, ST_PIXEL_RGB8 };
     return open_bench(&demo, 2, NULL) ? 0 : -1;
 }
 
@@ -96,7 +98,8 @@ static st_everything_result *seen(const bench *b, const st_everything_options *o
 
 static bool same_rle(const st_rle *a, const st_rle *b)
 {
-    return a->width == b->width && a->height == b->height && a->n_counts == b->n_counts && memcmp(a->counts, b->counts, a->n_counts * sizeof *a->counts) == 0;
+    return a->width == b->width && a->height == b->height && a->n_counts == b->n_counts &&
+           memcmp(a->counts, b->counts, a->n_counts * sizeof *a->counts) == 0;
 }
 
 static bool same_result(const st_everything_result *a, const st_everything_result *b)
@@ -104,7 +107,8 @@ static bool same_result(const st_everything_result *a, const st_everything_resul
     if (a->n_masks != b->n_masks || a->n_passed != b->n_passed || a->n_points != b->n_points) return false;
     for (size_t i = 0; i < a->n_masks; i++) {
         const st_everything_mask *x = &a->masks[i], *y = &b->masks[i];
-        if (memcmp(&x->iou, &y->iou, sizeof x->iou) != 0 || memcmp(&x->stability, &y->stability, sizeof x->stability) != 0 || x->x != y->x || x->y != y->y ||
+        if (memcmp(&x->iou, &y->iou, sizeof x->iou) != 0 ||
+            memcmp(&x->stability, &y->stability, sizeof x->stability) != 0 || x->x != y->x || x->y != y->y ||
             memcmp(&x->box, &y->box, sizeof x->box) != 0 || x->area != y->area || !same_rle(&x->mask, &y->mask))
             return false;
     }
@@ -120,7 +124,10 @@ static double number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-static double element(const json_t *array, size_t i) { return json_number_value(json_array_get(array, i)); }
+static double element(const json_t *array, size_t i)
+{
+    return json_number_value(json_array_get(array, i));
+}
 
 static st_rle golden_mask(const json_t *json, const char *key, uint32_t width, uint32_t height)
 {
@@ -134,16 +141,20 @@ static st_rle golden_mask(const json_t *json, const char *key, uint32_t width, u
 /* Between the reference's masks at logit > room and > -room, which rounding may not leave. */
 static bool same_mask(const st_everything_mask *got, const json_t *want)
 {
-    st_rle inner = golden_mask(want, "inner", got->mask.width, got->mask.height), outer = golden_mask(want, "outer", got->mask.width, got->mask.height);
-    bool same = fabs((double)got->iou - number(want, "iou")) <= 1e-4 && fabs((double)got->stability - number(want, "stability")) <= 1e-3;
-    same = same && st_rle_intersection(&got->mask, &inner) == st_rle_area(&inner) && st_rle_intersection(&got->mask, &outer) == got->area;
+    st_rle inner = golden_mask(want, "inner", got->mask.width, got->mask.height),
+           outer = golden_mask(want, "outer", got->mask.width, got->mask.height);
+    bool same = fabs((double)got->iou - number(want, "iou")) <= 1e-4 &&
+                fabs((double)got->stability - number(want, "stability")) <= 1e-3;
+    same = same && st_rle_intersection(&got->mask, &inner) == st_rle_area(&inner) &&
+           st_rle_intersection(&got->mask, &outer) == got->area;
     if (same && st_rle_area(&inner) == st_rle_area(&outer)) { /* nothing is unsure */
         const json_t *box = json_object_get(want, "box");
-        same = got->box.x0 == element(box, 0) && got->box.y0 == element(box, 1) && got->box.x1 == element(box, 2) && got->box.y1 == element(box, 3) &&
-               (double)got->area == number(want, "area");
+        same = got->box.x0 == element(box, 0) && got->box.y0 == element(box, 1) && got->box.x1 == element(box, 2) &&
+               got->box.y1 == element(box, 3) && (double)got->area == number(want, "area");
     }
     const json_t *crop = json_object_get(want, "crop");
-    same = same && got->crop.x0 == element(crop, 0) && got->crop.y0 == element(crop, 1) && got->crop.x1 == element(crop, 2) && got->crop.y1 == element(crop, 3);
+    same = same && got->crop.x0 == element(crop, 0) && got->crop.y0 == element(crop, 1) &&
+           got->crop.x1 == element(crop, 2) && got->crop.y1 == element(crop, 3);
     st_rle_free(&inner), st_rle_free(&outer);
     return same;
 }
@@ -172,7 +183,8 @@ static size_t n_matching(const st_everything_result *r, const json_t *c)
         const json_t *want = json_array_get(masks, i);
         bool found = false;
         for (size_t k = 0; !found && k < r->n_masks; k++) {
-            const bool place = k == i || (k < json_array_size(masks) && fabs(number(want, "iou") - number(json_array_get(masks, k), "iou")) < 1e-5);
+            const bool place = k == i || (k < json_array_size(masks) &&
+                                          fabs(number(want, "iou") - number(json_array_get(masks, k), "iou")) < 1e-5);
             found = place && same_mask(&r->masks[k], want);
         }
         n += found;
@@ -180,59 +192,110 @@ static size_t n_matching(const st_everything_result *r, const json_t *c)
     return n;
 }
 
+/* A set's model and picture, its pixels too. */
+typedef struct golden_bench {
+    bench b;
+    st_bitmap bitmap;
+    st_image image;
+} golden_bench;
+
+static void open_golden(golden_bench *g, const json_t *set)
+{
+    char path[4096];
+    st_error err = { ST_OK, "" };
+    st_encode_options how = ST_ENCODE_OPTIONS_INIT;
+    how.for_clicks = 1;
+    how.resize = ST_RESIZE_CPU;
+    snprintf(path, sizeof path, "%s/%s", ST_SOURCE_DIR, json_string_value(json_object_get(set, "picture")));
+    st_status status = st_bitmap_load(&g->bitmap, path, NULL, &err);
+    g->image =
+        (st_image){ g->bitmap.rgb, g->bitmap.width, g->bitmap.height, 3 * (size_t)g->bitmap.width, ST_PIXEL_RGB8 };
+    snprintf(path, sizeof path, "%s/%s", ST_SOURCE_DIR, json_string_value(json_object_get(set, "model")));
+    if (status == ST_OK) status = st_model_open(&g->b.model, path, NULL, &err);
+    if (status == ST_OK) status = st_session_new(&g->b.session, g->b.model, NULL, &err);
+    if (status == ST_OK) status = st_picture_encode(&g->b.picture, g->b.session, &g->image, &how, &err);
+    if (status != ST_OK) fail_msg("%s", err.message);
+}
+
+static void close_golden(golden_bench *g)
+{
+    close_bench(&g->b);
+    st_bitmap_free(&g->bitmap);
+}
+
+static size_t check_case(const golden_bench *g, const json_t *c)
+{
+    const st_everything_options o = golden_options(c);
+    const size_t n = json_array_size(json_object_get(c, "masks"));
+    st_everything_result *r = NULL;
+    st_error err;
+    if (st_everything(&r, g->b.session, g->b.picture, &g->image, &o, &err) != ST_OK) fail_msg("%s", err.message);
+    print_message("%s: %zu masks, %zu passed\n", json_string_value(json_object_get(c, "name")), r->n_masks,
+                  r->n_passed);
+    assert_int_equal(r->n_points, (size_t)number(c, "n_points"));
+    assert_int_equal(r->n_passed, (size_t)number(c, "n_passed"));
+    assert_int_equal(r->n_masks, n);
+    assert_int_equal(n_matching(r, c), n);
+    st_everything_result_free(r);
+    return n;
+}
+
 static void test_reference__same_masks_in_the_same_order(void **state)
 {
     (void)state;
-    size_t i, n_masks = 0;
-    json_t *c;
-    json_array_foreach(json_object_get(golden, "cases"), i, c)
+    size_t i, k, n_cases = 0, n_masks = 0;
+    json_t *set, *c;
+    json_array_foreach(json_object_get(golden, "sets"), i, set)
     {
-        const st_everything_options o = golden_options(c);
-        const size_t n = json_array_size(json_object_get(c, "masks"));
-        st_everything_result *r = seen(&demo, &o);
-        print_message("%s: %zu masks, %zu passed\n", json_string_value(json_object_get(c, "name")), r->n_masks, r->n_passed);
-        assert_int_equal(r->n_points, (size_t)number(c, "n_points"));
-        assert_int_equal(r->n_passed, (size_t)number(c, "n_passed"));
-        assert_int_equal(r->n_masks, n);
-        assert_int_equal(n_matching(r, c), n);
-        n_masks += n;
-        st_everything_result_free(r);
+        golden_bench g = { 0 };
+        open_golden(&g, set);
+        json_array_foreach(json_object_get(set, "cases"), k, c) n_masks += check_case(&g, c);
+        n_cases += k;
+        close_golden(&g);
     }
-    assert_int_equal(i, 3);
-    assert_true(n_masks >= 15);
+    assert_int_equal(n_cases, 3);
+    assert_true(n_masks >= 12);
 }
 
 /* A comparison that nothing can fail proves nothing. */
 static void test_reference__mistakes_are_noticed(void **state)
 {
     (void)state;
-    const json_t *c = json_array_get(json_object_get(golden, "cases"), 0);
+    const json_t *set = json_array_get(json_object_get(golden, "sets"), 0),
+                 *c = json_array_get(json_object_get(set, "cases"), 0);
     const size_t n = json_array_size(json_object_get(c, "masks"));
-    const st_everything_options good = golden_options(c);
-    for (int mistake = 0; mistake < 5; mistake++) {
-        st_everything_options o = good;
-        st_picture *other = NULL, *mine = demo.picture;
-        if (mistake == 0) o.hf = 0, o.box_nms_thresh = 1.0f;
-        if (mistake == 1) o.points_per_side++;
-        if (mistake == 2) o.stability_score_offset *= 1.5f;
-        if (mistake == 3) o.crop_nms_thresh = 0.5f;
-        if (mistake == 4) { /* the picture upside down */
-            st_encode_options how = ST_ENCODE_OPTIONS_INIT;
-            how.for_clicks = 1;
-            uint8_t *turned = malloc(3 * (size_t)scene.width * scene.height);
-            assert_non_null(turned);
-            for (size_t y = 0; y < scene.height; y++) memcpy(turned + 3 * y * scene.width, scene.rgb + 3 * (scene.height - 1 - y) * scene.width, 3 * (size_t)scene.width);
-            const st_image flipped = {turned, scene.width, scene.height, 3 * (size_t)scene.width, ST_PIXEL_RGB8};
-            assert_int_equal(st_picture_encode(&other, demo.session, &flipped, &how, NULL), ST_OK);
-            free(turned);
-            mine = other;
-        }
+    golden_bench g = { 0 };
+    open_golden(&g, set);
+    enum { NOT_HF, MORE_POINTS, OTHER_OFFSET, OTHER_NMS, LOWER_CUT, MIRRORED, N_MISTAKES };
+    for (int mistake = 0; mistake < N_MISTAKES; mistake++) {
+        st_everything_options o = golden_options(c);
+        st_encode_options how = ST_ENCODE_OPTIONS_INIT;
+        st_picture *turned = NULL;
         st_everything_result *r = NULL;
-        assert_int_equal(st_everything(&r, demo.session, mine, NULL, &o, NULL), ST_OK);
+        how.for_clicks = 1;
+        how.resize = ST_RESIZE_CPU;
+        if (mistake == NOT_HF) o.hf = 0, o.box_nms_thresh = 1.0f;
+        if (mistake == MORE_POINTS) o.points_per_side++;
+        if (mistake == OTHER_OFFSET) o.stability_score_offset *= 1.1f;
+        if (mistake == OTHER_NMS) o.crop_nms_thresh = 0.9f;
+        if (mistake == LOWER_CUT) o.pred_iou_thresh -= 0.1f;
+        if (mistake == MIRRORED) { /* rows from the last to the first */
+            uint8_t *pixels = malloc(g.image.stride * g.image.height);
+            assert_non_null(pixels);
+            for (size_t y = 0; y < g.image.height; y++)
+                memcpy(pixels + y * g.image.stride, g.image.data + (g.image.height - 1 - y) * g.image.stride,
+                       g.image.stride);
+            st_image image_turned = g.image;
+            image_turned.data = pixels;
+            assert_int_equal(st_picture_encode(&turned, g.b.session, &image_turned, &how, NULL), ST_OK);
+            free(pixels);
+        }
+        assert_int_equal(st_everything(&r, g.b.session, turned ? turned : g.b.picture, NULL, &o, NULL), ST_OK);
         if (r->n_masks == n && n_matching(r, c) == n) fail_msg("mistake %d went unnoticed", mistake);
         st_everything_result_free(r);
-        st_picture_free(other);
+        st_picture_free(turned);
     }
+    close_golden(&g);
 }
 
 static void test_crops__as_the_reference_cuts(void **state)
@@ -244,11 +307,13 @@ static void test_crops__as_the_reference_cuts(void **state)
     json_array_foreach(json_object_get(golden, "crops"), i, v)
     {
         const json_t *want = json_object_get(v, "crops");
-        const size_t n = st_everything_crops(crops, (uint32_t)number(v, "width"), (uint32_t)number(v, "height"), (uint32_t)number(v, "layers"), number(v, "ratio"));
+        const size_t n = st_everything_crops(crops, (uint32_t)number(v, "width"), (uint32_t)number(v, "height"),
+                                             (uint32_t)number(v, "layers"), number(v, "ratio"));
         assert_int_equal(n, json_array_size(want));
         for (size_t k = 0; k < n; k++, n_crops++) {
             const json_t *box = json_array_get(want, k);
-            assert_true(crops[k].box.x0 == element(box, 0) && crops[k].box.y0 == element(box, 1) && crops[k].box.x1 == element(box, 2) && crops[k].box.y1 == element(box, 3));
+            assert_true(crops[k].box.x0 == element(box, 0) && crops[k].box.y0 == element(box, 1) &&
+                        crops[k].box.x1 == element(box, 2) && crops[k].box.y1 == element(box, 3));
             assert_true(crops[k].layer == element(box, 4));
         }
     }
@@ -267,7 +332,8 @@ static void test_nms__as_the_reference(void **state)
     json_t *v;
     json_array_foreach(json_object_get(golden, "nms"), i, v)
     {
-        const json_t *boxes = json_object_get(v, "boxes"), *scores = json_object_get(v, "scores"), *want = json_object_get(v, "kept");
+        const json_t *boxes = json_object_get(v, "boxes"), *scores = json_object_get(v, "scores"),
+                     *want = json_object_get(v, "kept");
         const size_t n = json_array_size(boxes);
         float box[4 * 128];
         double score[128];
@@ -297,14 +363,15 @@ static void test_points__each_mask_is_that_of_a_click(void **state)
     three.multimask = ST_MULTIMASK_ON;
     for (size_t i = 0; i < r->n_masks; i++) {
         const st_everything_mask *m = &r->masks[i];
-        const st_point point = {m->x, m->y, 1};
+        const st_point point = { m->x, m->y, 1 };
         st_click_input in = ST_CLICK_INPUT_INIT;
         st_click_result *click = NULL;
         in.points = &point, in.n_points = 1;
         assert_int_equal(st_click(&click, demo.session, demo.picture, &in, &three, NULL), ST_OK);
         bool found = false;
         for (size_t k = 0; k < click->n_candidates; k++)
-            found = found || (click->candidates[k].iou == m->iou && click->candidates[k].area == m->area && same_rle(&click->candidates[k].mask, &m->mask));
+            found = found || (click->candidates[k].iou == m->iou && click->candidates[k].area == m->area &&
+                              same_rle(&click->candidates[k].mask, &m->mask));
         assert_true(found);
         st_click_result_free(click);
         if (i > 0) assert_true(r->masks[i - 1].iou >= m->iou);
@@ -323,11 +390,11 @@ static void test_points__lie_on_the_grid_of_any_picture(void **state)
     bench b = demo;
     st_encode_options how = ST_ENCODE_OPTIONS_INIT;
     how.for_clicks = 1;
-    const st_image wide = {scene.rgb, 200, 80, 3 * (size_t)scene.width, ST_PIXEL_RGB8};
+    const st_image wide = { scene.rgb, 200, 80, 3 * (size_t)scene.width, ST_PIXEL_RGB8 };
     assert_int_equal(st_picture_encode(&b.picture, b.session, &wide, &how, NULL), ST_OK);
     const st_everything_options o = few(2);
     st_everything_result *r = seen(&b, &o);
-    bool met[4] = {false, false, false, false};
+    bool met[4] = { false, false, false, false };
     assert_true(r->n_masks >= 4);
     for (size_t i = 0; i < r->n_masks; i++) {
         const st_everything_mask *m = &r->masks[i];
@@ -345,17 +412,17 @@ static void test_points__lie_on_the_grid_of_any_picture(void **state)
 static void expect_refusal(st_status status, const char *says, const st_everything_options *o)
 {
     st_everything_result *r = (void *)&status; /* anything but NULL */
-    st_error err = {ST_OK, ""};
+    st_error err = { ST_OK, "" };
     assert_int_equal(st_everything(&r, demo.session, demo.picture, &image, o, &err), status);
     assert_null(r);
     if (!strstr(err.message, says)) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
 }
 
-#define REFUSED(field, bad) \
-    do { \
-        st_everything_options o = ST_EVERYTHING_OPTIONS_INIT; \
-        o.field = bad; \
-        expect_refusal(ST_ERR_INVALID_ARG, #field, &o); \
+#define REFUSED(field, bad)                                                                                            \
+    do {                                                                                                               \
+        st_everything_options o = ST_EVERYTHING_OPTIONS_INIT;                                                          \
+        o.field = bad;                                                                                                 \
+        expect_refusal(ST_ERR_INVALID_ARG, #field, &o);                                                                \
     } while (0)
 
 static void test_options__refused(void **state)
@@ -444,7 +511,9 @@ static void test_options__each_changes_the_result(void **state)
         st_everything_result *r = seen(&demo, &o);
         if (same_result(first, r)) fail_msg("option %d changes nothing", which);
         if (which == 1) assert_true(r->n_masks > 0 && r->masks[r->n_masks - 1].iou > middle);
-        if (which == 11) assert_true(r->n_masks == 5 && r->warnings == ST_WARN_DETECTION_CAP && same_rle(&r->masks[4].mask, &first->masks[4].mask));
+        if (which == 11)
+            assert_true(r->n_masks == 5 && r->warnings == ST_WARN_DETECTION_CAP &&
+                        same_rle(&r->masks[4].mask, &first->masks[4].mask));
         st_everything_result_free(r);
     }
     assert_int_equal(first->warnings, 0);
@@ -470,7 +539,8 @@ static void test_overlap__no_two_share_more(void **state)
     for (size_t i = 0; i < r->n_masks; i++)
         for (size_t k = 0; k < i; k++) {
             const uint64_t smaller = r->masks[i].area < r->masks[k].area ? r->masks[i].area : r->masks[k].area;
-            assert_true((double)st_rle_intersection(&r->masks[i].mask, &r->masks[k].mask) <= (double)0.3f * (double)smaller);
+            assert_true((double)st_rle_intersection(&r->masks[i].mask, &r->masks[k].mask) <=
+                        (double)0.3f * (double)smaller);
         }
     st_everything_result_free(all), st_everything_result_free(r);
 }
@@ -500,10 +570,11 @@ static void test_region_area__no_small_part_is_left(void **state)
 /* ---- which masks stay, by hand ---- */
 
 /* A rectangle on a picture of 100 x 100, with a hole of one pixel when asked for. */
-static void add_rectangle(st_mask_list *list, float iou, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1, uint32_t crop_side, bool hole)
+static void add_rectangle(st_mask_list *list, float iou, uint32_t x0, uint32_t y0, uint32_t x1, uint32_t y1,
+                          uint32_t crop_side, bool hole)
 {
     static uint8_t dense[100 * 100];
-    st_everything_mask m = {.iou = iou, .box = {x0, y0, x1, y1}, .crop = {0, 0, crop_side, crop_side}};
+    st_everything_mask m = { .iou = iou, .box = { x0, y0, x1, y1 }, .crop = { 0, 0, crop_side, crop_side } };
     memset(dense, 0, sizeof dense);
     for (uint32_t y = y0; y < y1; y++) memset(dense + 100 * y + x0, 1, x1 - x0);
     if (hole) dense[100 * (y0 + 2) + x0 + 2] = 0;
@@ -515,7 +586,7 @@ static void add_rectangle(st_mask_list *list, float iou, uint32_t x0, uint32_t y
 static void test_ranks__who_wins(void **state)
 {
     (void)state;
-    st_mask_list list = {0};
+    st_mask_list list = { 0 };
     add_rectangle(&list, 0.9f, 10, 10, 50, 50, 100, true);
     add_rectangle(&list, 0.8f, 11, 10, 50, 50, 60, false); /* nearly the first, from a smaller crop */
     add_rectangle(&list, 0.7f, 70, 70, 90, 90, 100, false);
@@ -540,8 +611,10 @@ static void test_ranks__who_wins(void **state)
 
     add_rectangle(&list, 0.9f, 10, 10, 50, 50, 100, true);
     assert_int_equal(st_mask_list_clean(&list, 2, 0.7f, NULL, NULL), ST_OK);
-    assert_true(list.n == 1 && list.items[0].area == 1600 && list.n_bytes == list.items[0].mask.n_counts * sizeof(uint32_t));
-    add_rectangle(&list, 0.95f, 20, 20, 24, 24, 100, false); /* inside the other: covered, though their boxes' IoU is small */
+    assert_true(list.n == 1 && list.items[0].area == 1600 &&
+                list.n_bytes == list.items[0].mask.n_counts * sizeof(uint32_t));
+    add_rectangle(&list, 0.95f, 20, 20, 24, 24, 100,
+                  false); /* inside the other: covered, though their boxes' IoU is small */
     assert_int_equal(st_mask_list_sort(&list, NULL), ST_OK);
     assert_true(list.items[0].iou == 0.95f);
     assert_int_equal(st_mask_list_dedup(&list, 0.99f, NULL, NULL), ST_OK);
@@ -590,7 +663,7 @@ static void watch(void *user, const char *stage, size_t done, size_t total)
 static void test_progress_and_cancel(void **state)
 {
     (void)state;
-    watcher w = {.cancel = st_cancel_new(), .in_order = true};
+    watcher w = { .cancel = st_cancel_new(), .in_order = true };
     st_session_options how = ST_SESSION_OPTIONS_INIT;
     how.cancel = w.cancel, how.progress = watch, how.progress_user = &w;
     bench b;
@@ -602,10 +675,10 @@ static void test_progress_and_cancel(void **state)
     assert_true(w.in_order && w.total == 45 && w.last == 45);
     assert_int_equal(w.n_calls, 5 * 3); /* 9 clicks a crop in batches of 4 */
     st_everything_result_free(r);
-    static const size_t stops[] = {4, 9, 13, 45}; /* in a crop, at its end, in the next, behind the last point */
+    static const size_t stops[] = { 4, 9, 13, 45 }; /* in a crop, at its end, in the next, behind the last point */
     for (size_t i = 0; i < 4; i++) {
         st_error err;
-        w = (watcher){.cancel = w.cancel, .in_order = true, .stop_at = stops[i]};
+        w = (watcher){ .cancel = w.cancel, .in_order = true, .stop_at = stops[i] };
         st_cancel_reset(w.cancel);
         assert_int_equal(st_everything(&r, b.session, b.picture, &image, &o, &err), ST_ERR_CANCELLED);
         assert_null(r);

@@ -81,7 +81,8 @@ static void test_small_parts__as_flooding_finds_them(void **state)
         st_rle mask, clean;
         int changed = -1;
         fill_random(dense, n, &seed);
-        assert_int_equal(st_rle_from_dense(&mask, dense, (uint32_t)width, (uint32_t)height, (size_t)width, NULL), ST_OK);
+        assert_int_equal(st_rle_from_dense(&mask, dense, (uint32_t)width, (uint32_t)height, (size_t)width, NULL),
+                         ST_OK);
         assert_int_equal(st_rle_remove_small(&clean, &changed, &mask, what, min_area, NULL), ST_OK);
         assert_true(ref_is_canonical(&clean));
         remove_slowly(want, dense, width, height, what == ST_SMALL_ISLANDS, min_area);
@@ -148,10 +149,11 @@ static void test_place__every_pixel_where_it_belongs(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    uint32_t counts[2] = {3, 4};
-    st_rle mask = {3, 3, counts, 2}, out;
+    uint32_t counts[2] = { 3, 4 };
+    st_rle mask = { 3, 3, counts, 2 }, out;
     st_error err;
-    assert_int_equal(st_rle_remove_small(&out, NULL, &mask, ST_SMALL_HOLES, 2, &err), ST_ERR_FORMAT); /* 7 of 9 pixels */
+    assert_int_equal(st_rle_remove_small(&out, NULL, &mask, ST_SMALL_HOLES, 2, &err),
+                     ST_ERR_FORMAT); /* 7 of 9 pixels */
     assert_null(out.counts);
     counts[1] = 6;
     assert_int_equal(st_rle_remove_small(&out, NULL, &mask, (st_small)2, 2, &err), ST_ERR_INVALID_ARG);
@@ -165,8 +167,8 @@ static void test_refusals(void **state)
 static void test_out_of_memory(void **state)
 {
     (void)state;
-    uint32_t counts[5] = {1, 1, 1, 1, 5};
-    const st_rle mask = {3, 3, counts, 5};
+    uint32_t counts[5] = { 1, 1, 1, 1, 5 };
+    const st_rle mask = { 3, 3, counts, 5 };
     st_rle out;
     for (int which = 0; which < 2; which++) {
         st_status status = ST_ERR_NOMEM;
@@ -185,8 +187,10 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_parts__as_flooding_finds_them), cmocka_unit_test(test_small_parts__by_hand),
-        cmocka_unit_test(test_place__every_pixel_where_it_belongs), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_small_parts__as_flooding_finds_them),
+        cmocka_unit_test(test_small_parts__by_hand),
+        cmocka_unit_test(test_place__every_pixel_where_it_belongs),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
