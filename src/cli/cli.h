@@ -46,6 +46,8 @@ int st_cmd_encode(int argc, char **argv);
 void st_cmd_encode_help(FILE *to);
 int st_cmd_concept(int argc, char **argv);
 void st_cmd_concept_help(FILE *to);
+int st_cmd_everything(int argc, char **argv);
+void st_cmd_everything_help(FILE *to);
 int st_cmd_help(int argc, char **argv);
 void st_cmd_help_help(FILE *to);
 

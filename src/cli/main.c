@@ -10,6 +10,7 @@ const st_command st_commands[] = {
     { "segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help },
     { "click", "segment one object by clicks, over a pipe", st_cmd_click, st_cmd_click_help },
     { "concept", "save examples of a picture, to be found in others", st_cmd_concept, st_cmd_concept_help },
+    { "everything", "find masks in a picture without a prompt", st_cmd_everything, st_cmd_everything_help },
     { "encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help },
     { "info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help },
     { "check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help },

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -82,8 +83,36 @@ static void draw_object(st_bitmap *bitmap, const st_object_report *o, size_t num
     for (size_t i = 0; i < o->n_points; i++) draw_point(bitmap, &o->points[i], 1.0f + 1.5f * (float)style.outline);
 }
 
+typedef struct layer {
+    uint64_t area;
+    size_t index;
+} layer;
+
+static int by_area(const void *a, const void *b)
+{
+    const layer *x = a, *y = b;
+    if (x->area != y->area) return x->area > y->area ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Large masks first, so that what lies on them is seen; without labels, there are too many. */
+static void draw_masks(st_bitmap *bitmap, const st_everything_result *r)
+{
+    layer *order = calloc(r->n_masks ? r->n_masks : 1, sizeof *order);
+    for (size_t i = 0; order && i < r->n_masks; i++) order[i] = (layer){ r->masks[i].area, i };
+    if (order) qsort(order, r->n_masks, sizeof *order, by_area);
+    for (size_t i = 0; i < r->n_masks; i++) {
+        const size_t index = order ? order[i].index : i;
+        st_draw_style style = { .fill = 0.4f, .outline = outline_width(bitmap) };
+        st_draw_colour(index, style.rgb);
+        st_draw_instance(bitmap, &r->masks[index].mask, &style);
+    }
+    free(order);
+}
+
 void st_overlay_draw(st_bitmap *bitmap, const st_picture_report *report)
 {
+    if (report->masks) draw_masks(bitmap, report->masks->result);
     for (size_t k = report->n_objects; k-- > 0;) draw_object(bitmap, &report->objects[k], k);
     for (size_t k = report->n_prompts; k-- > 0;) {
         const st_prompt_report *p = &report->prompts[k];

@@ -40,12 +40,29 @@ static void free_object(st_object_report *o)
     st_click_result_free(o->result);
 }
 
+bool st_report_make_masks(st_picture_report *p, const st_everything_options *options)
+{
+    p->masks = calloc(1, sizeof *p->masks);
+    if (p->masks) p->masks->options = *options;
+    return p->masks != NULL;
+}
+
+static void free_masks(st_masks_report *m)
+{
+    for (size_t i = 0; m && m->mask_files && i < m->result->n_masks; i++) free(m->mask_files[i]);
+    if (!m) return;
+    free(m->mask_files);
+    st_everything_result_free(m->result);
+    free(m);
+}
+
 void st_report_free(st_report *r)
 {
     for (size_t i = 0; r->pictures && i < r->n_pictures; i++) {
         st_picture_report *p = &r->pictures[i];
         for (size_t k = 0; p->prompts && k < p->n_prompts; k++) free_prompt(&p->prompts[k]);
         for (size_t k = 0; k < p->n_objects; k++) free_object(&p->objects[k]);
+        free_masks(p->masks);
         free(p->prompts);
         free(p->objects);
         free(p->error);

@@ -42,6 +42,13 @@ typedef struct st_object_report {
     char **mask_files;       /* [result->n_candidates] owned, or NULL */
 } st_object_report;
 
+/* Masks without a prompt. All but the result is filled also when the picture failed. */
+typedef struct st_masks_report {
+    st_everything_options options;
+    st_everything_result *result; /* owned; NULL while not done */
+    char **mask_files;            /* [result->n_masks] owned, or NULL */
+} st_masks_report;
+
 typedef struct st_picture_report {
     const char *file;
     char *error;            /* owned; NULL = fine. If set, nothing below holds but what was asked. */
@@ -53,8 +60,9 @@ typedef struct st_picture_report {
     const char *resize;        /* "gpu" or "cpu" */
     st_prompt_report *prompts; /* [n_prompts] owned */
     size_t n_prompts;
-    st_object_report *objects; /* [n_objects] owned; a report holds prompts or objects */
+    st_object_report *objects; /* [n_objects] owned; a report holds prompts, objects or masks */
     size_t n_objects;
+    st_masks_report *masks;    /* owned, or NULL */
     bool undescribed;          /* a saved encoding that does not say how its picture was read */
     bool half;                 /* a saved encoding in 16-bit floats */
 } st_picture_report;
@@ -70,6 +78,8 @@ bool st_report_init(st_report *r, size_t n_pictures, size_t n_prompts);
 void st_report_free(st_report *r);
 bool st_report_make_objects(st_picture_report *p, size_t n_objects); /* the same for clicks */
 
+bool st_report_make_masks(st_picture_report *p, const st_everything_options *options); /* and without a prompt */
+
 /* How a picture was read, as one JSON text that st_picture_save keeps (st_encode_options.source): from malloc, NULL
  * when out of memory. */
 char *st_report_source(const st_picture_report *p);
@@ -82,6 +92,7 @@ char *st_report_json(const st_report *r);
 char *st_report_coco(const st_report *r);
 /* Readable lines of one picture. */
 void st_report_table(const st_picture_report *p, FILE *to);
+void st_report_masks_table(const st_masks_report *m, FILE *to); /* its part for everything mode */
 
 /* Bits of st_result.warnings, one at a time: the name in the JSON and a sentence. NULL past the last. */
 const char *st_warning_name(size_t i, uint32_t *bit);
@@ -97,6 +108,10 @@ json_t *st_json_mask(const st_rle *mask);
 json_t *st_json_click_prompt(const st_point *points, size_t n_points, const st_region *region, const char *mask);
 /* rank from 0; without masks: nothing but rank, index and predicted IoU. mask_file may be NULL. */
 json_t *st_json_candidate(const st_candidate *c, size_t rank, bool with_mask, const char *mask_file);
+json_t *st_json_box(const st_box_px *box);
+json_t *st_json_warnings(uint32_t bits);
+/* Adds what everything mode found to a picture's object; 0, or -1 when out of memory. */
+int st_json_add_masks(json_t *picture, const st_masks_report *m);
 /* Serialises in one line with a line end, from malloc; steals `doc`; NULL when doc is NULL or memory is out. */
 char *st_json_line(json_t *doc);
 

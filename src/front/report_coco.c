@@ -1,4 +1,4 @@
-/* report_coco.c: the report as one COCO instances file: images, categories (the phrases; "object" for clicks),
+/* report_coco.c: the report as one COCO instances file: images, categories (the phrases; "object" for clicks and everything mode),
  * annotations with score and run-length masks.
  *
  * Numbers start at 1. `bbox` is the model's box clamped to the picture, as COCO's tools expect; `segmentation` is a
@@ -37,12 +37,24 @@ static json_t *annotation_json(const st_picture_report *picture, const size_t id
     return NULL;
 }
 
-/* Of a clicked object, its best candidate, which belongs to the one category "object". */
-static json_t *object_json(const st_picture_report *picture, const st_candidate *c, const size_t ids[3])
+/* One of the one category "object", scored by its predicted IoU. */
+static json_t *object_json(const st_picture_report *picture, const st_rle *mask, float iou, uint64_t area,
+                           const size_t ids[3])
 {
-    const st_box_px tight = st_rle_box(&c->mask);
+    const st_box_px tight = st_rle_box(mask);
     const float box[4] = { (float)tight.x0, (float)tight.y0, (float)tight.x1, (float)tight.y1 };
-    return annotation_json(picture, ids, box, c->iou, &c->mask, c->area);
+    return annotation_json(picture, ids, box, iou, mask, area);
+}
+
+static bool add_masks(json_t *annotations, const st_picture_report *picture, size_t image_id)
+{
+    const st_everything_result *r = picture->masks->result;
+    for (size_t i = 0; i < r->n_masks; i++) {
+        const st_everything_mask *m = &r->masks[i];
+        const size_t ids[3] = { json_array_size(annotations) + 1, image_id, 1 };
+        if (json_array_append_new(annotations, object_json(picture, &m->mask, m->iou, m->area, ids)) != 0) return false;
+    }
+    return true;
 }
 
 /* Adds the annotations of one picture; false when out of memory. */
@@ -59,11 +71,12 @@ static bool add_annotations(json_t *annotations, const st_picture_report *pictur
         }
     }
     for (size_t k = 0; k < picture->n_objects; k++) {
+        const st_candidate *best = picture->objects[k].result->candidates;
         const size_t ids[3] = { json_array_size(annotations) + 1, image_id, 1 };
-        if (json_array_append_new(annotations, object_json(picture, picture->objects[k].result->candidates, ids)) != 0)
+        if (json_array_append_new(annotations, object_json(picture, &best->mask, best->iou, best->area, ids)) != 0)
             return false;
     }
-    return true;
+    return !picture->masks || add_masks(annotations, picture, image_id);
 }
 
 static bool add_picture(json_t *images, json_t *annotations, json_t *errors, const st_picture_report *p, size_t id)
@@ -83,7 +96,7 @@ static bool add_categories(json_t *categories, const st_report *r)
             json_pack("{s:I,s:o}", "id", (json_int_t)(k + 1), "name", st_json_text(r->pictures[0].prompts[k].phrase));
         if (json_array_append_new(categories, category) != 0) return false;
     }
-    if (r->n_pictures && r->pictures[0].n_objects)
+    if (r->n_pictures && (r->pictures[0].n_objects || r->pictures[0].masks))
         return json_array_append_new(categories, json_pack("{s:i,s:s}", "id", 1, "name", "object")) == 0;
     return true;
 }

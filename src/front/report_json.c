@@ -56,7 +56,7 @@ static json_t *instance_json(const st_prompt_report *p, size_t i)
     return NULL;
 }
 
-static json_t *warnings_json(uint32_t bits)
+json_t *st_json_warnings(uint32_t bits)
 {
     json_t *json = json_array();
     uint32_t bit;
@@ -79,7 +79,7 @@ static json_t *result_json(const st_prompt_report *p)
         }
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "prompt", prompt_json(p), "presence",
                      st_json_float(p->result->presence), "instances", instances, "warnings",
-                     warnings_json(p->result->warnings), "threshold", st_json_float(p->threshold), "mask_threshold",
+                     st_json_warnings(p->result->warnings), "threshold", st_json_float(p->threshold), "mask_threshold",
                      st_json_float(p->mask_threshold));
 }
 
@@ -110,9 +110,9 @@ static json_t *preprocess_json(const st_picture_report *p)
     return NULL;
 }
 
-static json_t *picture_json(const st_picture_report *p)
+/* One entry for each prompt or object. */
+static json_t *results_json(const st_picture_report *p)
 {
-    if (p->error) return json_pack("{s:o,s:o}", "file", st_json_text(p->file), "error", st_json_text(p->error));
     json_t *results = json_array();
     for (size_t i = 0; i < p->n_prompts; i++)
         if (json_array_append_new(results, result_json(&p->prompts[i])) != 0) {
@@ -124,10 +124,21 @@ static json_t *picture_json(const st_picture_report *p)
             json_decref(results);
             return NULL;
         }
-    return json_pack("{s:o,s:I,s:I,s:o,s:o,s:o}", "file", st_json_text(p->file), "width", (json_int_t)p->width,
-                     "height", (json_int_t)p->height, "orientation",
-                     p->undescribed ? json_null() : json_integer(p->orientation), "preprocess",
-                     p->undescribed ? json_null() : preprocess_json(p), "results", results);
+    return results;
+}
+
+static json_t *picture_json(const st_picture_report *p)
+{
+    if (p->error) return json_pack("{s:o,s:o}", "file", st_json_text(p->file), "error", st_json_text(p->error));
+    json_t *json =
+        json_pack("{s:o,s:I,s:I,s:o,s:o}", "file", st_json_text(p->file), "width", (json_int_t)p->width, "height",
+                  (json_int_t)p->height, "orientation", p->undescribed ? json_null() : json_integer(p->orientation),
+                  "preprocess", p->undescribed ? json_null() : preprocess_json(p));
+    const int failed =
+        p->masks ? st_json_add_masks(json, p->masks) : json_object_set_new(json, "results", results_json(p));
+    if (!failed) return json;
+    json_decref(json);
+    return NULL;
 }
 
 char *st_report_source(const st_picture_report *p)

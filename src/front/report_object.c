@@ -12,6 +12,11 @@ json_t *st_json_mask(const st_rle *mask)
     return json;
 }
 
+json_t *st_json_box(const st_box_px *box)
+{
+    return json_pack("[I,I,I,I]", (json_int_t)box->x0, (json_int_t)box->y0, (json_int_t)box->x1, (json_int_t)box->y1);
+}
+
 json_t *st_json_click_prompt(const st_point *points, size_t n_points, const st_region *region, const char *mask)
 {
     json_t *said = json_array();
@@ -35,9 +40,7 @@ json_t *st_json_candidate(const st_candidate *c, size_t rank, bool with_mask, co
                              st_json_float(c->iou));
     if (!json || !with_mask) return json;
     const st_box_px box = st_rle_box(&c->mask);
-    int failed = json_object_set_new(
-        json, "box",
-        json_pack("[I,I,I,I]", (json_int_t)box.x0, (json_int_t)box.y0, (json_int_t)box.x1, (json_int_t)box.y1));
+    int failed = json_object_set_new(json, "box", st_json_box(&box));
     failed |= json_object_set_new(json, "area", json_integer((json_int_t)c->area));
     failed |= json_object_set_new(json, "mask", st_json_mask(&c->mask));
     if (mask_file) failed |= json_object_set_new(json, "mask_file", st_json_text(mask_file));

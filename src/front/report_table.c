@@ -55,4 +55,5 @@ void st_report_table(const st_picture_report *p, FILE *to)
     fprintf(to, "  %u x %u pixels\n", p->width, p->height);
     for (size_t i = 0; i < p->n_prompts; i++) print_prompt(&p->prompts[i], to);
     for (size_t i = 0; i < p->n_objects; i++) print_object(&p->objects[i], i + 1, to);
+    if (p->masks) st_report_masks_table(p->masks, to);
 }
