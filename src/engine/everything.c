@@ -168,8 +168,8 @@ static st_status look_at_point(everything *e, const st_run *run, const st_pictur
     const st_click_point tokens[2] = { st_place_click(p, x, y, 1), { 0.0f, 0.0f, ST_CLICK_NOT_A_POINT } };
     st_click_output net = { .masks = st_run_floats(run, d->click_mask_tokens, n_pixels),
                             .wanted = e->o->pred_iou_thresh };
-    uint32_t *scratch = (uint32_t *)(void *)st_run_floats(run, 2, n_pixels);
     st_click_run(run, &m->click, &p->click, tokens, 2, NULL, !e->o->hf, &net);
+    uint32_t *scratch = (uint32_t *)(void *)st_run_floats(run, 2, n_pixels);
     st_status status = st_run_status(run, err);
     if (status != ST_OK) return status;
     const float offset = e->o->stability_score_offset;

@@ -24,7 +24,7 @@ MODEL = os.path.join(TREE, 'models', 'demo')
 PICTURE = os.path.join(MODEL, 'check.png')
 PICTURES = os.path.join(TREE, 'tests', 'data', 'pictures')
 LOW = ('--threshold', '0.2')
-COMMANDS = ('segment', 'click', 'concept', 'encode', 'info', 'check', 'bench', 'version', 'help')
+COMMANDS = ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench', 'version', 'help')
 TIMEOUT_S = 240  # a sanitizer build on a busy machine
 
 
@@ -689,6 +689,165 @@ class Bench(Case):
         self.refused('bench', 'picture', self.path('broken.png'), says='broken.png', code=1)
 
 
+class Everything(Case):
+    """Masks without a prompt. The demo model's clicks may be trained little: thresholds are low."""
+    LOW = ('--pred-iou-thresh', '0', '--stability-score-thresh', '0', '--points-per-side', '3')
+
+    def everything(self, *arguments, code=0, **more):
+        return json.loads(self.ok(run('everything', *arguments, **more), code))
+
+    def test_keys(self):
+        doc = self.everything(PICTURE, *self.LOW, '--crop-n-layers', '1', '--box-nms-thresh', '1', '--crop-nms-thresh', '1', '--crop-overlap-ratio', '0.25')
+        self.assertEqual(list(doc), ['stencil', 'model', 'images'])
+        image, = doc['images']
+        self.assertEqual(list(image), ['file', 'width', 'height', 'orientation', 'preprocess', 'masks', 'points', 'passed', 'warnings', 'options'])
+        self.assertEqual((image['file'], image['width'], image['height'], image['points']), (PICTURE, 224, 224, 45))
+        self.assertGreaterEqual(len(image['masks']), 9)
+        self.assertEqual(image['passed'], len(image['masks']))
+        self.assertEqual(image['warnings'], [])
+        for mask in image['masks']:
+            self.assertEqual(list(mask), ['predicted_iou', 'stability', 'box', 'area', 'point', 'crop', 'mask'])
+            self.assertEqual(mask['mask']['size'], [224, 224])
+            counts = runs(mask['mask']['counts'])
+            self.assertEqual(sum(counts), 224 * 224)
+            self.assertEqual(sum(counts[1::2]), mask['area'])
+            x0, y0, x1, y1 = mask['crop']
+            self.assertTrue(x0 <= mask['box'][0] < mask['box'][2] <= x1 and y0 <= mask['box'][1] < mask['box'][3] <= y1)
+            self.assertTrue(x0 < mask['point'][0] < x1 and y0 < mask['point'][1] < y1)
+        ious = [m['predicted_iou'] for m in image['masks']]
+        self.assertEqual(ious, sorted(ious, reverse=True))
+        self.assertEqual(image['options'], {
+            'points_per_side': 3, 'pred_iou_thresh': 0.0, 'stability_score_thresh': 0.0, 'stability_score_offset': 1.0, 'box_nms_thresh': 1.0, 'crop_n_layers': 1,
+            'crop_nms_thresh': 1.0, 'crop_overlap_ratio': 0.25, 'crop_n_points_downscale_factor': 1, 'min_mask_region_area': 0, 'overlap_thresh': 0.0, 'max_masks': 0,
+            'hf': False})
+
+    def test_defaults(self):
+        options = self.everything(PICTURE, '-q')['images'][0]['options']
+        self.assertEqual(options, {
+            'points_per_side': 32, 'pred_iou_thresh': 0.88, 'stability_score_thresh': 0.95, 'stability_score_offset': 1.0, 'box_nms_thresh': 0.7, 'crop_n_layers': 0,
+            'crop_nms_thresh': 0.7, 'crop_overlap_ratio': 0.341333333, 'crop_n_points_downscale_factor': 1, 'min_mask_region_area': 0, 'overlap_thresh': 0.0,
+            'max_masks': 0, 'hf': False})
+
+    def test_options_arrive(self):
+        given = {'points_per_side': 4, 'pred_iou_thresh': 0.01, 'stability_score_thresh': 0.001, 'stability_score_offset': 0.5, 'box_nms_thresh': 0.6, 'crop_n_layers': 1,
+                 'crop_nms_thresh': 0.8, 'crop_overlap_ratio': 0.2, 'crop_n_points_downscale_factor': 2, 'min_mask_region_area': 5, 'overlap_thresh': 0.75, 'max_masks': 3}
+        words = [w for name, value in given.items() for w in ('--' + name.replace('_', '-'), str(value))]
+        image, = self.everything(PICTURE, *words, '--points-per-batch', '5', '--hf', '-q')['images']
+        self.assertEqual(image['options'], {**given, 'hf': True})
+        self.assertEqual(image['points'], 16 + 4 * 4)
+        self.assertLessEqual(len(image['masks']), 3)
+
+    def test_threads_do_not_matter(self):
+        texts = {self.ok(run('everything', PICTURE, *self.LOW, '-j', n)) for n in '123'}
+        self.assertEqual(len(texts), 1)
+
+    def test_saved_encoding(self):
+        saved = self.path('p.features')
+        self.ok(run('encode', PICTURE, '--clicks', '--resize', 'cpu', '-o', saved))
+        plain = self.everything(PICTURE, *self.LOW, '--resize', 'cpu')
+        self.assertEqual(self.everything('--features', saved, *self.LOW), plain)
+        crops = ('--crop-n-layers', '1')
+        self.assertEqual(self.everything('--features', saved, PICTURE, *self.LOW, *crops), self.everything(PICTURE, *self.LOW, *crops, '--resize', 'cpu'))
+        self.refused('everything', '--features', saved, *crops, says='name the picture beside --features')
+        self.refused('everything', '--features', saved, '--overlay', 'x.png', says='name the picture beside --features')
+        self.refused('everything', '--features', saved, '--resize', 'gpu', says='encoded already')
+        self.refused('everything', '--features', saved, '--max-pixels', '10', says='no picture is read')
+        self.ok(run('encode', PICTURE, '-o', saved))
+        self.refused('everything', '--features', saved, says='stencil encode --clicks', code=1)
+
+    def test_formats(self):
+        masks = self.everything(PICTURE, *self.LOW)['images'][0]['masks']
+        coco = self.everything(PICTURE, *self.LOW, '--format', 'coco')
+        self.assertEqual(coco['categories'], [{'id': 1, 'name': 'object'}])
+        self.assertEqual([(a['score'], a['area'], a['segmentation']) for a in coco['annotations']], [(m['predicted_iou'], m['area'], m['mask']) for m in masks])
+        out = self.path('masks')
+        self.assertEqual(self.ok(run('everything', PICTURE, *self.LOW, '--format', 'png', '-o', out)), '')
+        with open(os.path.join(out, 'results.json')) as f:
+            written = json.load(f)['images'][0]['masks']
+        self.assertEqual([{k: v for k, v in m.items() if k != 'mask_file'} for m in written], masks)
+        self.assertEqual(os.path.basename(written[0]['mask_file']), 'check_mask_0001.png')
+        for mask in written:
+            self.assertEqual(sum(row.count(255) for row in read_png(mask['mask_file'])[3]), mask['area'])
+        self.assertEqual(len(os.listdir(out)), len(masks) + 1)
+        table = self.ok(run('everything', PICTURE, *self.LOW, '--format', 'table'))
+        self.assertRegex(table, r'(?m)^  %d masks?: 9 clicks, \d+ candidates passed$' % len(masks))
+        self.assertEqual(len(re.findall(r'(?m)^ +\d+  +0\.\d{3} ', table)), len(masks))
+
+    def test_overlay(self):
+        os.mkdir(self.path('drawn'))
+        done = self.ok(run('everything', PICTURE, *self.LOW, '--overlay', self.path('o.png'), '-o', self.path('o.json')))
+        self.assertEqual(done, '')
+        self.ok(run('everything', PICTURE, *self.LOW, '--overlay', self.path('drawn')))
+        self.assertEqual(os.listdir(self.path('drawn')), ['check.overlay.png'])
+        drawn, original = read_png(self.path('o.png')), read_png(PICTURE)
+        self.assertEqual(drawn[:3], original[:3])
+        self.assertGreater(sum(a != b for a, b in zip(b''.join(drawn[3]), b''.join(original[3]))), 100)
+        self.assertEqual(drawn, read_png(self.path('drawn', 'check.overlay.png')))
+
+    def test_nothing_found(self):
+        done = run('everything', PICTURE, *self.LOW, '--pred-iou-thresh', '1')
+        self.assertEqual(json.loads(self.ok(done))['images'][0]['warnings'], ['nothing_found'])
+        self.assertIn('stencil: warning: ', done.stderr.decode())
+        self.assertIn('lower --pred-iou-thresh', done.stderr.decode())
+
+    def test_refused(self):
+        mine = self.path('mine.png')
+        shutil.copy(PICTURE, mine)
+        with open(self.path('broken.png'), 'w') as f:
+            f.write('broken')
+        for arguments, says in (
+                ((), 'no picture given'),
+                ((PICTURE, PICTURE), 'takes one picture'),
+                ((PICTURE, '--points-per-side', '0'), 'from 1 to 256'),
+                ((PICTURE, '--points-per-side', '257'), 'from 1 to 256'),
+                ((PICTURE, '--points-per-batch', '0'), 'from 1'),
+                ((PICTURE, '--pred-iou-thresh', '1.1'), 'from 0 to 1'),
+                ((PICTURE, '--stability-score-thresh', 'x'), 'from 0 to 1'),
+                ((PICTURE, '--stability-score-offset', '-1'), 'from 0 to 1000'),
+                ((PICTURE, '--box-nms-thresh', ''), 'from 0 to 1'),
+                ((PICTURE, '--crop-n-layers', '5'), 'from 0 to 4'),
+                ((PICTURE, '--crop-nms-thresh', 'nan'), 'from 0 to 1'),
+                ((PICTURE, '--crop-overlap-ratio', '1'), 'less than 1'),
+                ((PICTURE, '--crop-n-points-downscale-factor', '0'), 'from 1 to 256'),
+                ((PICTURE, '--crop-n-points-downscale-factor', '33', '--crop-n-layers', '1'), 'leaves no point'),
+                ((PICTURE, '--min-mask-region-area', '-5'), 'a whole number from 0'),
+                ((PICTURE, '--overlap-thresh', '2'), 'from 0 to 1'),
+                ((PICTURE, '--max-masks', '0'), 'a whole number from 1'),
+                ((PICTURE, '--format', 'xml'), 'json, coco, png or table'),
+                ((PICTURE, '--format', 'png'), 'needs a folder'),
+                ((PICTURE, '--overlay', 'x.gif'), '.png or .jpg'),
+                ((PICTURE, '-o', 'a.png', '--overlay', 'a.png'), 'the same file'),
+                ((mine, '-o', mine), 'would overwrite the picture'),
+                ((mine, '--overlay', mine), 'would overwrite the picture'),
+                ((PICTURE, '--point-per-side', '3'), 'did you mean --points-per-side?')):
+            self.refused('everything', *arguments, says=says)
+        self.refused('everything', self.path('none.png'), says='none.png', code=1)
+        self.refused('everything', self.path('broken.png'), says='broken.png', code=1)
+        self.refused('everything', PICTURE, '-m', self.path('none.pt'), says='none.pt', code=3)
+        self.refused('everything', PICTURE, '-o', self.path('none', 'out.json'), says='the folder', code=4)
+        self.refused('everything', PICTURE, '-o', '/dev/full', *self.LOW, says='No space left', code=4)
+
+    def test_cancel(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process = subprocess.Popen([PROGRAM, 'everything', PICTURE, '--points-per-side', '256', '--crop-n-layers', '2', '-v', '-o', self.path('out.json'),
+                                        '--overlay', self.path('o.png')], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       env={**os.environ, 'STENCIL_MODEL': MODEL})
+            try:
+                for line in process.stderr:
+                    if b'encoded in' in line:
+                        break
+                process.send_signal(number)
+                sent = time.monotonic()
+                rest, errors = process.communicate(timeout=TIMEOUT_S)
+                took = time.monotonic() - sent
+            finally:
+                process.kill()
+            self.assertEqual((process.returncode, rest), (code, b''))
+            self.assertIn(b'stencil: cancelled; no results were written', errors)
+            self.assertLess(took, 20)
+            self.assertEqual(os.listdir(self.folder), [])
+
+
 class Terminal(Case):
     def in_terminal(self, *arguments, stderr_too=True):
         """Output of the program on a pseudo-terminal."""
@@ -793,7 +952,7 @@ class Manual(Case):
         return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', self.ok(run('help', command)))
 
     def test_every_option_is_there(self):
-        for command in ('segment', 'click', 'concept', 'encode', 'info', 'check', 'bench'):
+        for command in ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench'):
             found = self.options(command)
             self.assertGreater(len(found), 4)
             for name, text in self.texts():
@@ -805,7 +964,7 @@ class Manual(Case):
                         self.assertRegex(plain, r'--%s\b' % option, (name, command))
 
     def test_no_option_that_is_not(self):
-        every = {option for command in ('segment', 'click', 'concept', 'encode', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
+        every = {option for command in ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
         for name, text in self.texts():
             plain = text.replace('\\-', '-')
             for option in re.findall(r'(?<![\w-])--([a-z][a-z-]+)', plain):

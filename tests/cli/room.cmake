@@ -9,7 +9,7 @@ endforeach()
 
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND TARGET stencil)
-  foreach(topic Usage Documents Models Formats Outputs Pictures Answers Bench Terminal Cancel Manual)
+  foreach(topic Usage Documents Models Formats Outputs Pictures Answers Everything Bench Terminal Cancel Manual)
     string(TOLOWER ${topic} name)
     add_test(NAME cli.${name}
       COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:stencil> ${topic})
