@@ -51,6 +51,7 @@ void st_mask_list_free(st_mask_list *list)
 static st_status keep(st_mask_list *list, size_t first, const size_t *kept, size_t n_kept, st_error *err)
 {
     const size_t n = list->n - first;
+    if (n == 0) return ST_OK; /* there may be no array */
     st_everything_mask *masks = list->items + first, *old = st_calloc(n, sizeof *old);
     if (!old) return st_fail(err, ST_ERR_NOMEM, "everything: out of memory for %zu masks", n);
     for (size_t i = 0; i < n; i++) old[i] = masks[i];
