@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/cpu.h"
 
 typedef struct st_kernels {
@@ -57,7 +58,28 @@ typedef struct st_kernels {
     /* Planar triangle-filter resize, one output row of n floats from n_taps input rows: y = sum_j w[j] * rows[j]. In
      * order of j, fused multiply-add not allowed (the reference rounds each product). */
     void (*weighted_rows)(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n);
+
+    /* ---- int8: activations as unsigned bytes with a scale and a zero point per row, weights as signed bytes with a
+     * scale per output. Integers are exact: the same bits at every level, for any tiling. */
+
+    /* c[m,n] = a[m,k] · bᵀ, b is [n,k]. Bytes of a are at most u8_max. k <= ST_MAX_INT8_DEPTH, so c cannot overflow. */
+    void (*gemm_u8s8)(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
+                      int32_t *c, size_t ldc);
+    /* Largest activation that gemm_u8s8 takes: 255; or 127 where two products are added in 16 bits, which saturate:
+     * 2 · 127 · 128 = 32,512 fits, 2 · 255 · 128 does not. */
+    int u8_max;
+    /* One row of activations: q[i] = round(x[i] smooth[i] / *scale) + *zero, in 0 .. u8_max, half to even, the range
+     * being that of the row with 0. smooth may be NULL. NaN or an infinity anywhere makes *scale NaN, and so every
+     * result of the row. */
+    void (*quantize)(uint8_t *q, float *scale, int32_t *zero, const float *x, const float *smooth, size_t n,
+                     int u8_max);
+    /* One row of results: y[j] (+)= scale col_scale[j] (c[j] - zero sums[j]) + bias[j]; sums[j] is the sum of row j of
+     * the weights; bias may be NULL. */
+    void (*dequantize)(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
+                       const int32_t *sums, const float *bias, bool accumulate);
 } st_kernels;
+
+#define ST_MAX_INT8_DEPTH 32768u /* 255 · 128 · k < 2^30, twice: c - zero sums */
 
 /* The table for `level`, or for the best level at most `level` that this CPU supports. Filled once; immutable
  * afterwards. */
@@ -65,8 +87,23 @@ const st_kernels *st_kernels_get(st_cpu_level level);
 /* st_kernels_get(st_cpu_best()). */
 const st_kernels *st_kernels_best(void);
 
+/* The step and zero point of a row of activations in [low, high], low <= 0 <= high; NaN when the range is. */
+static inline float st_int8_step(int32_t *zero, float low, float high, int u8_max)
+{
+    const float range = high - low;
+    if (!(range <= 3.0e38f)) { /* NaN and infinities too */
+        *zero = 0;
+        return __builtin_nanf("");
+    }
+    const float step = range > 1.0e-30f ? range / (float)u8_max : 1.0f;
+    *zero = (int32_t)(-low / step + 0.5f);
+    if (*zero > u8_max) *zero = u8_max;
+    return step;
+}
+
 /* Each level's part (defined in its own folder; overwrites only what it does faster). */
 void st_kernels_set_ref(st_kernels *k);
+void st_kernels_set_int8_ref(st_kernels *k); /* called by the one above */
 void st_kernels_set_avx2(st_kernels *k);
 void st_kernels_set_avx512(st_kernels *k);
 void st_kernels_set_neon(st_kernels *k);

@@ -55,8 +55,11 @@ static void run_level(st_cpu_level level)
     kc_elementwise(k);
     kc_reductions(k);
     kc_gemm(k);
-    if (own.gemm != k->gemm)
+    kc_int8(k);
+    if (own.gemm != k->gemm) {
         kc_gemm(&own);
+        kc_int8(&own);
+    }
 }
 
 /* Runs one level in a child; its counts come back through kc_result, which is cleared first. */

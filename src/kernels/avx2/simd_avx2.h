@@ -118,4 +118,20 @@ static inline double vd_sum(vd v)
     return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
 }
 
+/* ---- int8 ---- */
+/* v, which lies in 0 .. 255, rounded half to even, as bytes */
+static inline void vf_store_u8(uint8_t *p, vf v)
+{
+    const __m256i wide = _mm256_cvtps_epi32(v);
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+    _mm_storeu_si64(p, _mm_packus_epi16(words, words));
+}
+/* c - zero sums, as floats */
+static inline vf vf_from_dots(const int32_t *c, const int32_t *sums, int32_t zero)
+{
+    const __m256i less =
+        _mm256_mullo_epi32(_mm256_set1_epi32(zero), _mm256_loadu_si256((const __m256i *)(const void *)sums));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)c), less));
+}
+
 #endif

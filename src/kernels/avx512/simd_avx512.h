@@ -9,6 +9,7 @@
 
 #include <immintrin.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define FN(op) op##_avx512
 enum { VF_N = 16, VD_N = 8, GEMM_ROWS = 12, GEMM_VECS = 2 };
@@ -73,5 +74,18 @@ static inline vd vd_add(vd a, vd b) { return _mm512_add_pd(a, b); }
 static inline vd vd_sub(vd a, vd b) { return _mm512_sub_pd(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return _mm512_fmadd_pd(a, b, c); }
 static inline double vd_sum(vd v) { return _mm512_reduce_add_pd(v); }
+
+/* ---- int8 ---- */
+/* v, which lies in 0 .. 255, rounded half to even, as bytes */
+static inline void vf_store_u8(uint8_t *p, vf v)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v)));
+}
+/* c - zero sums, as floats */
+static inline vf vf_from_dots(const int32_t *c, const int32_t *sums, int32_t zero)
+{
+    const __m512i less = _mm512_mullo_epi32(_mm512_set1_epi32(zero), _mm512_loadu_si512(sums));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(c), less));
+}
 
 #endif

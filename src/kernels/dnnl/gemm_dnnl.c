@@ -1,4 +1,4 @@
-/* gemm_dnnl.c: the matrix product by oneDNN (2.x and 3.x share this much of the C API).
+/* gemm_dnnl.c: the matrix products, fp32 and int8, by oneDNN (2.x and 3.x share this much of the C API).
  *
  * Called from several threads at once, each call on one thread: the caller's OpenMP team is told to be 1 around it. The
  * instruction limit is a setting of the whole process that only counts before oneDNN's first use, so the first table
@@ -36,13 +36,42 @@ static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a
         st_gemm_ref(trans_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
 }
 
+/* What serves the calls that the library refuses. Set before the first table is handed out. */
+static void (*built_in_u8s8)(size_t, size_t, size_t, const uint8_t *, size_t, const int8_t *, size_t, int32_t *,
+                             size_t);
+
+/* oneDNN's int8 product wants A and B as they are, row-major, and adds no zero points here: they are worked in when
+ * the sums become floats. Exact: integers, and no saturation up to u8_max. */
+static void gemm_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
+                           int32_t *c, size_t ldc)
+{
+    if (m == 0 || n == 0)
+        return;
+    const int32_t no_offset = 0;
+    const int team = omp_get_max_threads();
+    dnnl_status_t status = dnnl_invalid_arguments;
+    if (team != 1)
+        omp_set_num_threads(1);
+    if (k > 0)
+        status = dnnl_gemm_u8s8s32('N', 'T', 'F', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a,
+                                   (dnnl_dim_t)lda, 0, b, (dnnl_dim_t)ldb, 0, 0.0f, c, (dnnl_dim_t)ldc, &no_offset);
+    if (team != 1)
+        omp_set_num_threads(team);
+    if (status != dnnl_success)
+        built_in_u8s8(m, n, k, a, lda, b, ldb, c, ldc);
+}
+
+/* Numbers: the same in 2.x and 3.x. VNNI adds int8 instructions and changes no fp32 result. */
+enum { ISA_AVX512 = 0x27, ISA_VNNI = 0x67 };
+
 static const char *isa_name(dnnl_cpu_isa_t isa)
 {
-    switch ((int)isa) { /* numbers: the same in 2.x and 3.x */
+    switch ((int)isa) {
     case 0x1: return "sse41";
     case 0x3: return "avx";
     case 0x7: return "avx2";
-    case 0x27: return "avx512_core";
+    case ISA_AVX512: return "avx512_core";
+    case ISA_VNNI: return "avx512_core_vnni";
     default: return "other";
     }
 }
@@ -58,11 +87,16 @@ static void write_name(void)
 void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const dnnl_cpu_isa_t limit = level == ST_CPU_AVX512 ? dnnl_cpu_isa_avx512_core : dnnl_cpu_isa_avx2;
+    const dnnl_cpu_isa_t limit = level == ST_CPU_AVX512 ? dnnl_cpu_isa_avx512_core_vnni : dnnl_cpu_isa_avx2;
     (void)dnnl_set_max_cpu_isa(limit); /* refused after the first use: what counts is what is in force */
     if (((int)dnnl_get_effective_cpu_isa() & ~(int)limit) != 0)
         return;
     pthread_once(&once, write_name);
     k->gemm = gemm_dnnl;
     k->gemm_name = name;
+    if (!built_in_u8s8)
+        built_in_u8s8 = k->gemm_u8s8;
+    k->gemm_u8s8 = gemm_u8s8_dnnl;
+    /* Without VNNI the library adds pairs of products in 16 bits. */
+    k->u8_max = ((int)dnnl_get_effective_cpu_isa() & ISA_VNNI) == ISA_VNNI ? 255 : 127;
 }

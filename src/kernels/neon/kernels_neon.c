@@ -6,11 +6,13 @@
 #include "kernels/neon/simd_neon.h"
 /* the words above first */
 #include "kernels/tmpl/gemm_tmpl.h"
+#include "kernels/tmpl/int8_tmpl.h"
 #include "kernels/tmpl/rows_tmpl.h"
 
 void st_kernels_set_neon(st_kernels *k)
 {
     FN(set_rows)(k);
+    FN(set_int8)(k);
     k->gemm = FN(gemm);
     k->gemm_name = "built in (neon)";
 }

@@ -84,4 +84,17 @@ static inline vd vd_sub(vd a, vd b) { return vsubq_f64(a, b); }
 static inline vd vd_fma(vd a, vd b, vd c) { return vfmaq_f64(c, a, b); }
 static inline double vd_sum(vd v) { return vaddvq_f64(v); }
 
+/* ---- int8 ---- */
+/* v, which lies in 0 .. 255, rounded half to even, as bytes */
+static inline void vf_store_u8(uint8_t *p, vf v)
+{
+    const uint16x4_t words = vqmovn_u32(vcvtnq_u32_f32(v));
+    vst1_lane_u32((uint32_t *)(void *)p, vreinterpret_u32_u8(vqmovn_u16(vcombine_u16(words, words))), 0);
+}
+/* c - zero sums, as floats */
+static inline vf vf_from_dots(const int32_t *c, const int32_t *sums, int32_t zero)
+{
+    return vcvtq_f32_s32(vmlsq_n_s32(vld1q_s32(c), vld1q_s32(sums), zero));
+}
+
 #endif

@@ -131,4 +131,5 @@ void st_kernels_set_ref(st_kernels *k)
         .moments = moments_ref,
         .weighted_rows = weighted_rows_ref,
     };
+    st_kernels_set_int8_ref(k);
 }

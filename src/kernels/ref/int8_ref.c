@@ -1,0 +1,58 @@
+/* int8_ref.c: the scalar int8 kernels. Integer sums are exact, and rounding to bytes is one fused multiply-add and one
+ * rounding, so the faster levels must give the same bits.
+ */
+#include <math.h>
+
+#include "kernels/kernels.h"
+
+static void gemm_u8s8_ref(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
+                          int32_t *c, size_t ldc)
+{
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < n; j++) {
+            const uint8_t *row = a + i * lda;
+            const int8_t *col = b + j * ldb;
+            int32_t sum = 0;
+            for (size_t kk = 0; kk < k; kk++)
+                sum += row[kk] * col[kk];
+            c[i * ldc + j] = sum;
+        }
+    }
+}
+
+static void quantize_ref(uint8_t *q, float *scale, int32_t *zero, const float *x, const float *smooth, size_t n,
+                         int u8_max)
+{
+    float low = 0.0f, high = 0.0f;
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        const float v = smooth ? x[i] * smooth[i] : x[i];
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+        finite = finite && isfinite(v);
+    }
+    const float step = st_int8_step(zero, low, finite ? high : NAN, u8_max);
+    *scale = step;
+    const float inverse = isnan(step) ? 0.0f : 1.0f / step, offset = (float)*zero;
+    for (size_t i = 0; i < n; i++) {
+        const float v = fminf(fmaxf(fmaf(smooth ? x[i] * smooth[i] : x[i], inverse, offset), 0.0f), (float)u8_max);
+        q[i] = (uint8_t)lrintf(v);
+    }
+}
+
+static void dequantize_ref(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
+                           const int32_t *sums, const float *bias, bool accumulate)
+{
+    for (size_t j = 0; j < n; j++) {
+        const float base = accumulate ? (bias ? y[j] + bias[j] : y[j]) : (bias ? bias[j] : 0.0f);
+        y[j] = fmaf((float)(c[j] - zero * sums[j]), scale * col_scale[j], base);
+    }
+}
+
+void st_kernels_set_int8_ref(st_kernels *k)
+{
+    k->gemm_u8s8 = gemm_u8s8_ref;
+    k->u8_max = 255;
+    k->quantize = quantize_ref;
+    k->dequantize = dequantize_ref;
+}

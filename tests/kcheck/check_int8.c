@@ -1,0 +1,122 @@
+/* check_int8.c: the int8 kernels: every level must give the scalar ones' bits, and the product must be exact at its
+ * extremes, where instructions that add pairs in 16 bits would saturate.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kcheck.h"
+
+static const st_kernels *scalar(void) { return st_kernels_get(ST_CPU_REF); }
+
+/* A buffer of n elements of `size` bytes with the guards of kc_floats. */
+static void *bytes(size_t n, size_t size) { return kc_floats((n * size + sizeof(float) - 1) / sizeof(float)); }
+
+typedef enum fill { FILL_RANDOM, FILL_LOWEST, FILL_HIGHEST, FILL_MIXED, N_FILLS } fill;
+
+static void fill_product(uint8_t *a, size_t n_a, int8_t *b, size_t n_b, int u8_max, fill how)
+{
+    for (size_t i = 0; i < n_a; i++)
+        a[i] = (uint8_t)(how == FILL_RANDOM ? kc_int(0, u8_max) : u8_max);
+    for (size_t i = 0; i < n_b; i++) {
+        const int extreme = how == FILL_LOWEST || (how == FILL_MIXED && i % 3) ? -128 : 127;
+        b[i] = (int8_t)(how == FILL_RANDOM ? kc_int(-128, 127) : extreme);
+    }
+}
+
+static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth, fill how)
+{
+    if (kc_opts.small && m * n * depth > KC_SMALL) {
+        kc_left_out();
+        return;
+    }
+    if (!kc_begin("gemm_u8s8 m=%zu n=%zu k=%zu fill=%d", m, n, depth, (int)how))
+        return;
+    const size_t lda = depth + 3, ldb = depth + 5, ldc = n + 1;
+    uint8_t *a = bytes(m * lda, 1);
+    int8_t *b = bytes(n * ldb, 1);
+    int32_t *c = bytes((m - 1) * ldc + n, sizeof *c);
+    fill_product(a, m * lda, b, n * ldb, k->u8_max, how);
+    KC_CALL(k->gemm_u8s8(m, n, depth, a, lda, b, ldb, c, ldc));
+    for (size_t i = 0; i < m && !kc_failed(); i++) {
+        for (size_t j = 0; j < n && !kc_failed(); j++) {
+            int64_t want = 0;
+            for (size_t kk = 0; kk < depth; kk++)
+                want += a[i * lda + kk] * b[j * ldb + kk];
+            if (c[i * ldc + j] != want)
+                kc_fail("at %zu, %zu: got %d, want %lld", i, j, (int)c[i * ldc + j], (long long)want);
+        }
+    }
+    kc_end();
+}
+
+static void check_quantize(const st_kernels *k, size_t n, bool smooth_too)
+{
+    if (!kc_begin("quantize n=%zu smooth=%d", n, (int)smooth_too))
+        return;
+    float *x = kc_floats(n), *smooth = kc_floats(n);
+    uint8_t *got = bytes(n, 1), *want = bytes(n, 1);
+    for (int shape = 0; shape < 5 && !kc_failed(); shape++) {
+        kc_fill(x, n, false);
+        kc_fill(smooth, n, false);
+        for (size_t i = 0; i < n; i++) {
+            if (shape == 1) x[i] = fabsf(x[i]);         /* as after ReLU */
+            if (shape == 2) x[i] = 0.0f;
+            if (shape == 3) x[i] = i % 7 ? x[i] : 50.0f * x[i]; /* outlier channels */
+        }
+        if (shape == 4) x[n - 1] = n % 2 ? NAN : INFINITY;
+        float got_scale = 0.0f, want_scale = 0.0f;
+        int32_t got_zero = -1, want_zero = -1;
+        KC_CALL(k->quantize(got, &got_scale, &got_zero, x, smooth_too ? smooth : NULL, n, k->u8_max));
+        scalar()->quantize(want, &want_scale, &want_zero, x, smooth_too ? smooth : NULL, n, k->u8_max);
+        kc_same(n, got_scale, want_scale);
+        if (shape == 4) {
+            if (!isnan(got_scale)) kc_fail("NaN or infinity came out as scale %g", (double)got_scale);
+            continue;
+        }
+        if (got_zero != want_zero) kc_fail("zero point %d, want %d", (int)got_zero, (int)want_zero);
+        for (size_t i = 0; i < n && !kc_failed(); i++) {
+            const float v = smooth_too ? x[i] * smooth[i] : x[i], back = got_scale * (float)(got[i] - got_zero);
+            if (got[i] != want[i] || got[i] > k->u8_max) kc_fail("at %zu: got %u, want %u", i, got[i], want[i]);
+            kc_near(i, (double)back, (double)v, 0.502 * (double)got_scale);
+        }
+    }
+    kc_end();
+}
+
+static void check_dequantize(const st_kernels *k, size_t n, bool accumulate, bool with_bias)
+{
+    if (!kc_begin("dequantize n=%zu accumulate=%d bias=%d", n, (int)accumulate, (int)with_bias))
+        return;
+    int32_t *c = bytes(n, 4), *sums = bytes(n, 4);
+    float *scale = kc_floats(n), *bias = kc_floats(n), *got = kc_floats(n), *want = kc_floats(n);
+    kc_fill(scale, n, false);
+    kc_fill(bias, n, false);
+    kc_fill(want, n, false);
+    memcpy(got, want, n * sizeof *got);
+    for (size_t i = 0; i < n; i++) {
+        c[i] = kc_int(-(1 << 28), 1 << 28);
+        sums[i] = kc_int(-(1 << 20), 1 << 20);
+    }
+    KC_CALL(k->dequantize(got, c, n, 0.01f, 131, scale, sums, with_bias ? bias : NULL, accumulate));
+    scalar()->dequantize(want, c, n, 0.01f, 131, scale, sums, with_bias ? bias : NULL, accumulate);
+    for (size_t i = 0; i < n; i++)
+        if (!kc_same(i, got[i], want[i]))
+            break;
+    kc_end();
+}
+
+void kc_int8(const st_kernels *k)
+{
+    static const size_t shapes[][3] = { { 1, 1, 1 },    { 1, 64, 7 },     { 3, 5, 31 },      { 17, 33, 128 },
+                                        { 48, 96, 64 }, { 65, 48, 1024 }, { 130, 70, 4736 }, { 2, 3, ST_MAX_INT8_DEPTH } };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        for (int how = 0; how < N_FILLS; how++)
+            check_product(k, shapes[i][0], shapes[i][1], shapes[i][2], (fill)how);
+    }
+    for (size_t i = 0; i < kc_n_sizes; i++) {
+        check_quantize(k, kc_sizes[i], i % 2);
+        check_quantize(k, kc_sizes[i], i % 2 == 0);
+        for (int way = 0; way < 4; way++)
+            check_dequantize(k, kc_sizes[i], way % 2, way / 2);
+    }
+}
