@@ -178,7 +178,7 @@ static void report(bench *b, const char *name, double *seconds, double gflop, co
 static void measure_gemm(bench *b)
 {
     const size_t rows = 5184, n = 1024;
-    st_linear l = {b->noise, NULL, n, n};
+    st_linear l = {.weight = b->noise, .n_in = n, .n_out = n};
     float *x = st_run_floats(&b->run, rows, n), *y = st_run_floats(&b->run, rows, n);
     memset(x, 0, rows * n * sizeof *x);
     double best = 1e9;

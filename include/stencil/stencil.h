@@ -59,7 +59,7 @@ typedef struct st_model_info {
     const char *version;      /* "sam3" or "sam3.1" */
     const char *layout;       /* "meta", "hf" */
     const char *container;    /* "safetensors", "safetensors (sharded)", "pytorch zip" */
-    const char *precision;    /* what the arithmetic uses: "fp32" */
+    const char *precision;    /* what the arithmetic uses: "fp32", or "int8" where matrices are quantised */
     const char *dtypes;       /* what the file stores, e.g. "F32" or "F16 + F32" */
     uint32_t input_size;      /* pixels: pictures are resized to input_size x input_size */
     uint32_t mask_size;       /* side of the low-resolution mask grid */
@@ -359,6 +359,39 @@ ST_API void st_everything_result_free(st_everything_result *result); /* NULL is 
  * longer than the model reads. */
 ST_API ST_MUSTCHECK st_status st_tokenize(const char *phrase, uint32_t *ids, size_t capacity, size_t *n_ids, int *cut,
                                           st_error *err);
+
+/* ---------------------------------------------------------------- int8 */
+
+/* What became of one published matrix. Valid during the callback only. */
+typedef struct st_quantize_line {
+    const char *layer; /* canonical name: "vit.blocks.0.attn.q.weight"; a published tensor may hold several layers, which
+                        * become int8 together or not at all */
+    const char *kept;  /* NULL: int8 is good enough; else why the layer stays as it is */
+    double error;      /* measured: RMS of the layer's output error / RMS of its output, on sampled inputs; -1: none met */
+    double smoothing;  /* how much of the inputs' range moved into the weights: 0 (none) .. 1 */
+    size_t done, total;
+} st_quantize_line;
+typedef void st_quantize_fn(void *user, const st_quantize_line *line);
+
+typedef struct st_quantize_options {
+    size_t struct_size;          /* ST_QUANTIZE_OPTIONS_INIT */
+    const st_image *images;      /* [n_images] pictures to measure on; none: a built-in pattern, which is a poor stand-in */
+    size_t n_images;
+    const char *const *phrases;  /* [n_phrases] asked of each; none: a few everyday words */
+    size_t n_phrases;
+    float max_error;             /* a layer with a larger error stays as it is */
+    int smooth;                  /* 0: never move ranges into weights */
+    st_quantize_fn *line;        /* or NULL */
+    void *line_user;
+} st_quantize_options;
+#define ST_QUANTIZE_OPTIONS_INIT { sizeof(st_quantize_options), NULL, 0, NULL, 0, 0.05f, 1, NULL, NULL }
+
+/* Writes the session's model again with int8 weights in ViT, text encoder, fusion encoder and decoder (docs/int8.md), in
+ * the layout that it has. The model runs on the pictures first, to see what each layer is given: per layer the smoothing
+ * that loses least is kept. The file is opened like any checkpoint, and appears complete or not at all. A model that is
+ * quantised already is refused. opts may be NULL. */
+ST_API ST_MUSTCHECK st_status st_model_quantize(st_session *session, const char *path, const st_quantize_options *opts,
+                                                st_error *err);
 
 /* ---------------------------------------------------------------- self-check */
 

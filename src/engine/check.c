@@ -138,20 +138,24 @@ static st_status open_stored(checker *c, const st_model *m, check_input *in, st_
     return ST_OK;
 }
 
-/* A picture for any model: discs of several colours on a gradient. */
+void st_draw_pattern(uint8_t *rgb, int side)
+{
+    for (int y = 0; y < side; y++)
+        for (int x = 0; x < side; x++) {
+            uint8_t *p = &rgb[3 * ((size_t)y * (size_t)side + (size_t)x)];
+            const int dx = x % 80 - 40, dy = y % 80 - 40;
+            const bool disc = dx * dx + dy * dy < 700;
+            for (int c = 0; c < 3; c++) p[c] = (uint8_t)(disc ? (x / 80 * 53 + y / 80 * 91 + c * 77) % 256 : (x + y * (c + 1) / 3) * 255 / (2 * side));
+        }
+}
+
 static st_status draw_input(check_input *in, st_error *err)
 {
     enum { SIDE = 320 };
     int cut;
     in->bitmap = (st_bitmap){.width = SIDE, .height = SIDE, .rgb = st_malloc(SIDE * SIDE * 3), .orientation = 1};
     if (!in->bitmap.rgb) return st_fail(err, ST_ERR_NOMEM, "check: out of memory");
-    for (int y = 0; y < SIDE; y++)
-        for (int x = 0; x < SIDE; x++) {
-            uint8_t *p = &in->bitmap.rgb[3 * ((size_t)y * SIDE + (size_t)x)];
-            const int dx = x % 80 - 40, dy = y % 80 - 40;
-            const bool disc = dx * dx + dy * dy < 700;
-            for (int c = 0; c < 3; c++) p[c] = (uint8_t)(disc ? (x / 80 * 53 + y / 80 * 91 + c * 77) % 256 : (x + y * (c + 1) / 3) * 255 / (2 * SIDE));
-        }
+    st_draw_pattern(in->bitmap.rgb, SIDE);
     in->box = (st_geo_box){0.125f, 0.125f, 0.2f, 0.2f, 1};
     in->n_boxes = 1;
     return st_tokenize("cat", in->ids, 32, &in->n_ids, &cut, err);
@@ -195,7 +199,8 @@ st_status st_model_check(st_session *s, st_check_fn *line, void *user, size_t *n
     checker c = {.line = line, .user = user};
     check_input in = {0};
     beside_model(path, sizeof path, s->model, "check.safetensors");
-    st_status status = st_file_exists(path) ? open_stored(&c, s->model, &in, err) : draw_input(&in, err);
+    const bool stored = s->model->weights_info.n_int8 == 0 && st_file_exists(path); /* references are of fp32 weights */
+    st_status status = stored ? open_stored(&c, s->model, &in, err) : draw_input(&in, err);
     if (status == ST_OK) {
         s->probe = probe;
         s->probe_user = &c;

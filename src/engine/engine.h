@@ -120,6 +120,8 @@ struct st_session {
     uint64_t n_uses;
     st_probe_fn *probe; /* tests and st_model_check */
     void *probe_user;
+    st_watch_fn *watch; /* st_model_quantize */
+    void *watch_user;
 };
 
 /* A run on the session's arena, which is grown to at least `scratch` bytes. */
@@ -129,6 +131,9 @@ ST_MUSTCHECK st_status st_session_phrase(st_session *s, const st_phrase **out, c
 void st_session_forget_phrases(st_session *s);
 /* What st_picture_encode does once it has normalised pixels: px [S*S, 3], or NULL to take them from image. For tests with golden inputs. */
 ST_MUSTCHECK st_status st_picture_encode_px(st_picture **out, st_session *s, const float *px, uint32_t width, uint32_t height, bool for_clicks, st_error *err);
+
+/* A picture for any model: discs of several colours on a gradient. [side, side, 3] */
+void st_draw_pattern(uint8_t *rgb, int side);
 
 /* ---- segment ---- */
 

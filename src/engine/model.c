@@ -112,7 +112,7 @@ st_status st_model_get_info(const st_model *m, st_model_info *info, st_error *er
         return st_fail(err, ST_ERR_INVALID_ARG, "model info: struct_size is %zu, this library fills %zu", info ? info->struct_size : 0, sizeof *info);
     const st_weights_info *w = &m->weights_info;
     *info = (st_model_info){.struct_size = sizeof *info, .id = w->id, .version = w->version, .layout = w->layout, .container = w->container,
-                            .precision = "fp32", .dtypes = w->dtypes, .input_size = m->dims->image_size, .mask_size = 4 * m->dims->grid,
+                            .precision = w->n_int8 ? "int8" : "fp32", .dtypes = w->dtypes, .input_size = m->dims->image_size, .mask_size = 4 * m->dims->grid,
                             .n_queries = m->dims->n_queries, .parts = w->parts, .n_parts = w->n_parts, .unused = w->unused, .n_unused = w->n_unused,
                             .plan = m->plan_lines, .n_plan = m->n_plan_lines, .plan_peak = m->plan_peak, .can_segment = 1,
                             .can_click = m->dims->has_click, .can_track = m->dims->has_track, .cpu_level = m->kernels->level,

@@ -6,7 +6,7 @@
 static st_run planning_run(const st_model *m, st_arena *arena)
 {
     st_arena_plan(arena);
-    return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena};
+    return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena, .int8 = m->weights_info.n_int8 > 0};
 }
 
 st_status st_plan_segment(size_t *bytes, const st_model *m, size_t n_tokens, size_t n_boxes, st_error *err)

@@ -51,7 +51,9 @@ st_status st_session_run(st_session *s, st_run *run, size_t scratch, st_error *e
     }
     st_arena_rewind(&s->arena, 0);
     s->arena.overflowed = false;
-    *run = (st_run){s->model->kernels, s->model->pool, &s->arena, s->cancel, s->progress, s->progress_user, s->probe, s->probe_user};
+    *run = (st_run){.k = s->model->kernels, .pool = s->model->pool, .arena = &s->arena, .cancel = s->cancel, .progress = s->progress,
+                    .progress_user = s->progress_user, .probe = s->probe, .probe_user = s->probe_user,
+                    .int8 = s->model->weights_info.n_int8 > 0, .watch = s->watch, .watch_user = s->watch_user};
     return ST_OK;
 }
 

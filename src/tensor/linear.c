@@ -6,6 +6,7 @@
 #include "tensor/tensor.h"
 
 #include "base/checked.h"
+#include "tensor/linear_int8.h"
 
 /* Tile of a product: measured (docs/SPEED.md, "Tiles"). Few rows: narrower columns, so that small products still have items for several threads. */
 enum { TILE_ROWS = 288, TILE_COLS = 640, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96 };
@@ -48,6 +49,11 @@ static void linear_item(void *arg, size_t item, unsigned slot)
 void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act,
                    bool accumulate)
 {
+    if (run->watch && !st_run_idle(run)) run->watch(run->watch_user, l, x, ldx, rows);
+    if (l->int8.values || (run->int8 && st_run_planning(run))) {
+        st_linear_int8_run(run, l, x, ldx, rows, y, ldy, act, accumulate);
+        return;
+    }
     if (st_run_idle(run) || rows == 0) return;
     const size_t widest = rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
     const size_t n_col_tiles = (l->n_out + widest - 1) / widest;

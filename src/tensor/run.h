@@ -13,6 +13,10 @@
 /* Sees a stage's output, as [rows][cols] row-major, and may overwrite it (tests feed the reference's own values to the next stage). */
 typedef void st_probe_fn(void *user, const char *name, float *data, size_t rows, size_t cols);
 
+/* Sees what goes into a linear layer: x, `rows` rows of ldx floats. */
+struct st_linear;
+typedef void st_watch_fn(void *user, const struct st_linear *layer, const float *x, size_t ldx, size_t rows);
+
 typedef struct st_run {
     const st_kernels *k;
     st_pool *pool;
@@ -22,6 +26,9 @@ typedef struct st_run {
     void *progress_user;
     st_probe_fn *probe; /* NULL outside tests and `stencil check` */
     void *probe_user;
+    bool int8;          /* some layers are quantised: a planning run counts their scratch for every layer */
+    st_watch_fn *watch; /* NULL outside `stencil quantize` */
+    void *watch_user;
 } st_run;
 
 static inline bool st_run_planning(const st_run *run) { return run->arena->planning; }

@@ -49,7 +49,7 @@ st_status st_vision_bind(st_vision *v, st_weights *weights, st_error *err)
     const st_dims *d = v->dims;
     const size_t V = d->vit_width, n_in = 3 * (size_t)d->patch * d->patch;
     st_binder b = {weights, err, ST_OK};
-    v->patch = (st_linear){st_bind_f32(&b, V * n_in, "vit.patch.weight"), NULL, n_in, V};
+    v->patch = (st_linear){.weight = st_bind_f32(&b, V * n_in, "vit.patch.weight"), .n_in = n_in, .n_out = V};
     v->pos = st_bind_f32(&b, (size_t)d->pos_side * d->pos_side * V, "vit.pos");
     st_bind_norm(&b, &v->ln_pre, V, d->vit_eps, "vit.ln_pre");
     for (size_t i = 0; i < d->vit_depth; i++) bind_block(&b, d, &v->blocks[i], i);

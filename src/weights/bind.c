@@ -40,7 +40,13 @@ static const float *fetch_part(st_binder *b, size_t n, const char *stem, const c
 
 static void fetch_linear(st_binder *b, st_linear *out, size_t n_in, size_t n_out, const char *stem)
 {
-    *out = (st_linear){fetch_part(b, n_in * n_out, stem, "weight"), fetch_part(b, n_out, stem, "bias"), n_in, n_out};
+    *out = (st_linear){.n_in = n_in, .n_out = n_out};
+    if (b->status != ST_OK || !b->weights) return;
+    char name[2 * NAME_MAX_BYTES];
+    snprintf(name, sizeof name, "%s.weight", stem);
+    if (st_weights_n_elements(b->weights, name) == n_in * n_out) b->status = st_weights_int8(b->weights, &out->int8, &out->name, name, b->err);
+    if (!out->int8.values) out->weight = fetch(b, n_in * n_out, name);
+    out->bias = fetch_part(b, n_out, stem, "bias");
 }
 
 const float *st_bind_f32(st_binder *b, size_t n, const char *fmt, ...)

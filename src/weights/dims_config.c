@@ -203,11 +203,8 @@ static void read_tracker(config *c, section s, st_dims *d)
     count(c, s, "multiplex_mask_decoder_heads", &d->prop_heads);
 }
 
-st_status st_dims_apply_config(st_dims *d, const char *path, bool complete, st_error *err)
+st_status st_dims_apply_json(st_dims *d, json_t *root, const char *path, bool complete, st_error *err)
 {
-    json_t *root;
-    st_status status = st_json_object_file(&root, path, ST_MAX_CONFIG_BYTES, err);
-    if (status != ST_OK) return status;
     config c = { .path = path, .err = err, .status = ST_OK };
     const section detector = sub(&c, root, "detector_config"), tracker = sub(&c, root, "tracker_config");
     if (complete) {
@@ -217,6 +214,14 @@ st_status st_dims_apply_config(st_dims *d, const char *path, bool complete, st_e
     read_detector(&c, detector.object ? detector.object : root, d, complete);
     if (complete && !tracker.object) d->track_image_size = d->image_size;
     if (tracker.object) read_tracker(&c, tracker, d);
-    json_decref(root);
     return c.status;
+}
+
+st_status st_dims_apply_config(st_dims *d, const char *path, bool complete, st_error *err)
+{
+    json_t *root;
+    st_status status = st_json_object_file(&root, path, ST_MAX_CONFIG_BYTES, err);
+    if (status == ST_OK) status = st_dims_apply_json(d, root, path, complete, err);
+    json_decref(root);
+    return status;
 }

@@ -110,11 +110,17 @@ static inline void block_from_f64(float *restrict out, const double *restrict in
 /* Whole blocks have a length that the compiler knows: only then does it vectorise at -O2. */
 #define IN_BLOCKS(convert, out, in, n) ((n) == BLOCK ? convert(out, in, BLOCK) : convert(out, in, n))
 
+static inline void block_from_i8(float *restrict out, const int8_t *restrict in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) out[i] = (float)in[i];
+}
+
 static void convert_block(float *out, const unsigned char *in, size_t n, st_dtype type)
 {
     union {
         uint16_t half[BLOCK];
         double wide[BLOCK];
+        int8_t small[BLOCK];
     } aligned;
     if (type == ST_DTYPE_F32) {
         memcpy(out, in, n * sizeof *out);
@@ -122,6 +128,7 @@ static void convert_block(float *out, const unsigned char *in, size_t n, st_dtyp
     }
     memcpy(&aligned, in, n * types[type].size);
     if (type == ST_DTYPE_F16) IN_BLOCKS(block_from_f16, out, aligned.half, n);
+    else if (type == ST_DTYPE_I8) IN_BLOCKS(block_from_i8, out, aligned.small, n);
     else if (type == ST_DTYPE_BF16) IN_BLOCKS(block_from_bf16, out, aligned.half, n);
     else IN_BLOCKS(block_from_f64, out, aligned.wide, n);
 }

@@ -35,7 +35,7 @@ bool st_dtype_is_real(st_dtype type);
 
 /* Index of the first value of in[0..n) that is not finite, or n. `in` is aligned for float. */
 size_t st_f32_first_nonfinite(const float *in, size_t n);
-/* out[0..n) from n little-endian elements of a real type at any alignment. Returns like st_f32_first_nonfinite;
+/* out[0..n) from n little-endian elements of a real type, or of I8 as they are, at any alignment. Returns like st_f32_first_nonfinite;
  * `out` is complete in any case. */
 size_t st_f32_from(float *out, const void *in, size_t n, st_dtype type);
 

@@ -7,9 +7,11 @@
 #include "weights/weights.h"
 
 typedef struct st_linear {
-    const float *weight; /* [n_out, n_in] */
+    const float *weight; /* [n_out, n_in]; NULL when quantised */
     const float *bias;   /* [n_out] or NULL */
     size_t n_in, n_out;
+    st_int8_view int8;   /* values are NULL when not quantised */
+    const char *name;    /* canonical name of the weight, once bound */
 } st_linear;
 
 typedef struct st_norm {

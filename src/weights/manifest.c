@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
+#include "weights/int8.h"
 
 const char *st_part_name(st_part part)
 {
@@ -155,6 +156,42 @@ static void add_slot(binder *b, const st_row *row, const st_entry *e, uint32_t i
     if (s.name) out->slots[out->n++] = s;
 }
 
+/* A companion of a quantised matrix: marked as used, its shape checked. */
+static st_entry *companion(binder *b, const st_entry *e, const char *suffix, const uint64_t *shape, uint32_t rank)
+{
+    char name[ST_MAX_PUBLISHED_NAME + ST_MAX_INT8_SUFFIX];
+    snprintf(name, sizeof name, "%s%s", e->name, suffix);
+    st_entry *c = st_catalog_find(b->cat, name);
+    if (!c) return NULL;
+    c->used = true;
+    if (!shape_fits(c, shape, rank, false) || !st_dtype_is_real(c->dtype)) note_shape(b, c, shape, rank);
+    return c;
+}
+
+static void bind_int8(binder *b, const st_row *row, st_entry *e, uint32_t index)
+{
+    const unsigned pieces = pieces_of(b, row);
+    const uint64_t smooth_shape[2] = { pieces ? pieces : 1, e->rank == 2 ? e->shape[1] : 0 };
+    if (row->rank != 2 || pieces == ST_ROW_POSITIONS || e->rank != 2 || e->shape[1] > ST_MAX_INT8_COLUMNS) {
+        if (!b->faults.shape[0])
+            snprintf(b->faults.shape, sizeof b->faults.shape,
+                     "tensor \"%s\": I8, expected real numbers (F32, F16, BF16 or F64): only matrices of at most %u "
+                     "columns can be quantised",
+                     e->name, ST_MAX_INT8_COLUMNS);
+        return;
+    }
+    const st_entry *scale = companion(b, e, ST_INT8_SCALE, e->shape, 1);
+    const st_entry *smooth = companion(b, e, ST_INT8_SMOOTH, smooth_shape, 2);
+    if (!scale && !b->faults.shape[0])
+        snprintf(b->faults.shape, sizeof b->faults.shape, "tensor \"%s\": I8, but its scales \"%s%s\" are missing",
+                 e->name, e->name, ST_INT8_SCALE);
+    const size_t before = b->out->n;
+    if (scale) add_slot(b, row, e, index);
+    if (b->out->n == before) return;
+    b->out->slots[before].scale = scale;
+    b->out->slots[before].smooth = smooth;
+}
+
 static void bind_one(binder *b, const st_row *row, uint32_t index)
 {
     char name[ST_MAX_PUBLISHED_NAME];
@@ -172,6 +209,8 @@ static void bind_one(binder *b, const st_row *row, uint32_t index)
     e->used = true;
     if (!shape_fits(e, shape, rank, pieces_of(b, row) == ST_ROW_POSITIONS)) {
         note_shape(b, e, shape, rank);
+    } else if (row->canonical && e->dtype == ST_DTYPE_I8) {
+        bind_int8(b, row, e, index);
     } else if (row->canonical && !st_dtype_is_real(e->dtype)) {
         if (!b->faults.shape[0])
             snprintf(b->faults.shape, sizeof b->faults.shape,

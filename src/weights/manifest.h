@@ -7,6 +7,7 @@
 #ifndef ST_WEIGHTS_MANIFEST_H
 #define ST_WEIGHTS_MANIFEST_H
 
+#include <jansson.h>
 #include "base/log.h"
 #include "weights/catalog.h"
 #include "weights/dims.h"
@@ -113,6 +114,7 @@ typedef struct st_slot {
     uint32_t rank;
     uint64_t n_elements;
     uint64_t first;    /* flat index of element 0 in the entry */
+    const st_entry *scale, *smooth; /* of a quantised matrix (int8.h); else NULL, smooth may be NULL */
 } st_slot;
 
 typedef struct st_binding {
@@ -141,6 +143,8 @@ ST_MUSTCHECK st_status st_dims_from_shapes(st_dims *d, const st_catalog *cat, co
  * Hugging Face folder), so absent keys mean transformers' defaults; else (NAME.json beside a lone file) absent keys
  * change nothing. */
 ST_MUSTCHECK st_status st_dims_apply_config(st_dims *d, const char *path, bool complete, st_error *err);
+/* The same from a JSON object; `path` is for messages. */
+ST_MUSTCHECK st_status st_dims_apply_json(st_dims *d, json_t *root, const char *path, bool complete, st_error *err);
 /* What only the presence of tensors tells, and what follows from the layout. */
 void st_dims_observe(st_dims *d, const st_catalog *cat, const st_naming *naming);
 /* Every size within what Stencil can hold. To be asked before the manifest, which makes a list as long as these say. */

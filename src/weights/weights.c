@@ -13,32 +13,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "weights/checkpoint.h"
-#include "weights/manifest.h"
-#include "weights/weights_id.h"
-
-/* Per slot of the binding. */
-typedef struct values {
-    _Atomic(const float *) ready; /* NULL until checked */
-    float *heap;                  /* the converted copy, if there is one */
-} values;
-
-struct st_weights {
-    st_checkpoint checkpoint;
-    st_naming naming;
-    st_dims dims;
-    st_binding binding;
-    values *values; /* [binding.n] */
-    pthread_mutex_t lock;
-    bool has_lock;
-    char id[ST_ID_TEXT];
-    char *dtypes;
-    const char **unused;
-    size_t n_unused;
-    st_model_part parts[ST_N_PARTS];
-    size_t n_parts;
-    st_weights_info info;
-};
+#include "weights/json_text.h"
+#include "weights/weights_inside.h"
 
 static size_t slot_index(const st_weights *w, const st_slot *slot)
 {
@@ -117,7 +93,14 @@ static void count_bytes(st_weights *w)
         const uint64_t n_bytes = slot->n_elements * sizeof(float);
         if (part >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) continue;
         const bool heap = w->checkpoint.catalog.blobs[slot->entry->blob].heap != NULL;
-        if (!in_place(w, slot) || heap) {
+        if (slot->scale && !heap) {
+            const uint64_t n_out = slot->shape[0], n_in = slot->shape[1];
+            info->n_int8 += slot->n_elements;
+            info->bytes_mapped += slot->n_elements;
+            info->bytes_converted += (2 * n_out + (slot->smooth ? n_in : 0)) * sizeof(float);
+            if (part == ST_PART_VIT) info->bytes_vit_mapped += slot->n_elements;
+            if (part == ST_PART_TEXT) info->bytes_text_mapped += slot->n_elements;
+        } else if (!in_place(w, slot) || heap) {
             info->bytes_converted += n_bytes;
         } else {
             info->bytes_mapped += n_bytes;
@@ -139,6 +122,7 @@ static st_status describe(st_weights *w, st_error *err)
     w->info.layout = w->naming.layout == ST_LAYOUT_HF ? "hf" : "meta";
     w->info.container = w->checkpoint.catalog.container;
     w->info.dtypes = w->dtypes;
+    w->info.about = w->checkpoint.catalog.about;
     w->info.parts = w->parts;
     w->info.n_parts = w->n_parts;
     w->info.unused = w->unused;
@@ -148,6 +132,21 @@ static st_status describe(st_weights *w, st_error *err)
 
 /* ---------------------------------------------------------------- opening */
 
+/* A quantised file carries the descriptions of its source along. */
+static st_status read_about(st_weights *w, st_error *err)
+{
+    const char *about = w->checkpoint.catalog.about;
+    json_t *root;
+    if (!about) return ST_OK;
+    const st_status status = st_json_object(&root, about, strlen(about), "metadata \"stencil\"", err);
+    if (status != ST_OK) return status;
+    json_t *config = json_object_get(root, "config"), *side = json_object_get(root, "side_config");
+    if (json_is_object(config)) w->config = json_incref(config);
+    if (json_is_object(side)) w->side_config = json_incref(side);
+    json_decref(root);
+    return ST_OK;
+}
+
 static st_status find_dims(st_weights *w, const st_log *log, st_error *err)
 {
     const st_checkpoint *c = &w->checkpoint;
@@ -155,9 +154,13 @@ static st_status find_dims(st_weights *w, const st_log *log, st_error *err)
     if (c->config && w->naming.layout == ST_LAYOUT_HF) {
         st_dims_published(&w->dims);
         status = st_dims_apply_config(&w->dims, c->config, true, err);
+    } else if (w->config && w->naming.layout == ST_LAYOUT_HF) {
+        st_dims_published(&w->dims);
+        status = st_dims_apply_json(&w->dims, w->config, "the file's own description", true, err);
     } else {
         status = st_dims_from_shapes(&w->dims, &c->catalog, &w->naming, log, err);
     }
+    if (status == ST_OK && w->side_config) status = st_dims_apply_json(&w->dims, w->side_config, "the file's own description", false, err);
     if (status == ST_OK && c->side) status = st_dims_apply_config(&w->dims, c->side, false, err);
     if (status != ST_OK) return status;
     st_dims_observe(&w->dims, &c->catalog, &w->naming);
@@ -180,7 +183,8 @@ static st_status find_capabilities(st_weights *w, st_error *err)
 static st_status open_checkpoint(st_weights *w, const st_log *log, st_error *err)
 {
     st_catalog *cat = &w->checkpoint.catalog;
-    st_status status = st_naming_find(&w->naming, cat, err);
+    st_status status = read_about(w, err);
+    if (status == ST_OK) status = st_naming_find(&w->naming, cat, err);
     if (status == ST_OK) status = find_dims(w, log, err);
     if (status == ST_OK) status = st_manifest_bind(&w->binding, cat, &w->naming, &w->dims, err);
     if (status == ST_OK) status = st_dims_finish(&w->dims, err);
@@ -189,7 +193,10 @@ static st_status open_checkpoint(st_weights *w, const st_log *log, st_error *err
     w->values = st_calloc(w->binding.n + 1, sizeof *w->values);
     w->has_lock = w->values && pthread_mutex_init(&w->lock, NULL) == 0;
     if (!w->has_lock) return st_fail(err, ST_ERR_NOMEM, "out of memory for the model");
-    for (size_t i = 0; i < w->binding.n; i++) atomic_init(&w->values[i].ready, NULL);
+    for (size_t i = 0; i < w->binding.n; i++) {
+        atomic_init(&w->values[i].ready, NULL);
+        atomic_init(&w->values[i].int8_ready, false);
+    }
     st_catalog_expect_random(cat, true); /* else a cold file costs a read-ahead of many pages for each of thousands */
     status = st_weights_id(w->id, cat, &w->binding, err);
     st_catalog_expect_random(cat, false);
@@ -219,11 +226,16 @@ st_status st_weights_open(st_weights **out, const char *path, const st_log *log,
 void st_weights_free(st_weights *w)
 {
     if (!w) return;
-    for (size_t i = 0; w->values && i < w->binding.n; i++) st_free(w->values[i].heap);
+    for (size_t i = 0; w->values && i < w->binding.n; i++) {
+        st_free(w->values[i].heap);
+        st_free(w->values[i].int8_heap);
+    }
     st_free(w->values);
     if (w->has_lock) pthread_mutex_destroy(&w->lock);
     st_free(w->dtypes);
     st_free(w->unused);
+    json_decref(w->config);
+    json_decref(w->side_config);
     st_binding_free(&w->binding);
     st_checkpoint_free(&w->checkpoint);
     st_free(w);
@@ -252,6 +264,23 @@ static void drop_source(const st_weights *w, const st_slot *slot)
 }
 
 /* Under the lock. */
+static st_status prepare_int8(st_weights *w, const st_slot *slot, st_error *err)
+{
+    const st_entry *entries[3] = { slot->entry, slot->scale, slot->smooth };
+    st_values *v = &w->values[slot_index(w, slot)];
+    if (atomic_load_explicit(&v->int8_ready, memory_order_relaxed)) return ST_OK;
+    for (size_t i = 0; i < 3; i++) {
+        if (!entries[i]) continue;
+        const st_status status =
+            st_blob_expand(&w->checkpoint.catalog.blobs[entries[i]->blob], entries[i]->name, err);
+        if (status != ST_OK) return status;
+    }
+    const st_status status = st_int8_prepare(&v->int8, &v->int8_heap, &w->checkpoint.catalog, slot, err);
+    if (status == ST_OK) atomic_store_explicit(&v->int8_ready, true, memory_order_release);
+    return status;
+}
+
+/* Under the lock. */
 static st_status prepare(st_weights *w, const st_slot *slot, const float **out, st_error *err)
 {
     const size_t n = (size_t)slot->n_elements;
@@ -273,6 +302,13 @@ static st_status prepare(st_weights *w, const st_slot *slot, const float **out, 
         st_free(heap);
         return not_finite(slot, bad, err);
     }
+    if (slot->scale) {
+        if ((status = prepare_int8(w, slot, err)) != ST_OK) {
+            st_free(heap);
+            return status;
+        }
+        st_int8_expand(heap, &w->values[slot_index(w, slot)].int8, (size_t)slot->shape[0], (size_t)slot->shape[1]);
+    }
     drop_source(w, slot); /* its pages have served */
     w->values[slot_index(w, slot)].heap = heap;
     *out = heap;
@@ -284,7 +320,7 @@ st_status st_weights_f32(st_weights *w, const float **out, const char *canonical
     *out = NULL;
     const st_slot *slot = st_binding_find(&w->binding, canonical);
     if (!slot) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no tensor \"%s\"", canonical);
-    values *v = &w->values[slot_index(w, slot)];
+    st_values *v = &w->values[slot_index(w, slot)];
     const float *ready = atomic_load_explicit(&v->ready, memory_order_acquire);
     st_status status = ST_OK;
     if (!ready) {
@@ -295,6 +331,24 @@ st_status st_weights_f32(st_weights *w, const float **out, const char *canonical
         pthread_mutex_unlock(&w->lock);
     }
     if (status == ST_OK) *out = ready;
+    return status;
+}
+
+st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, const char *canonical, st_error *err)
+{
+    *out = (st_int8_view){ 0 };
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    if (!slot) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no tensor \"%s\"", canonical);
+    if (name) *name = slot->name;
+    if (!slot->scale) return ST_OK;
+    st_values *v = &w->values[slot_index(w, slot)];
+    st_status status = ST_OK;
+    if (!atomic_load_explicit(&v->int8_ready, memory_order_acquire)) {
+        pthread_mutex_lock(&w->lock);
+        status = prepare_int8(w, slot, err);
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (status == ST_OK) *out = v->int8;
     return status;
 }
 

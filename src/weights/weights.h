@@ -29,6 +29,7 @@
 
 #include "base/log.h"
 #include "weights/dims.h"
+#include "weights/int8.h"
 #include <stencil/stencil.h>
 
 typedef struct st_weights st_weights;
@@ -41,6 +42,10 @@ const st_dims *st_weights_dims(const st_weights *w);
 /* Values of a canonical tensor as fp32, row-major, in the manifest's shape: a pointer into the mapped file where the file holds aligned contiguous fp32,
  * else a converted copy that the weights own. ST_ERR_NONFINITE names a tensor that holds NaN or infinity. */
 ST_MUSTCHECK st_status st_weights_f32(st_weights *w, const float **out, const char *canonical, st_error *err);
+/* A quantised matrix as it is stored; out->values is NULL when the tensor is not quantised. st_weights_f32 gives the
+ * matrix that it stands for. *name (may be NULL) is the canonical name, which the weights own. */
+ST_MUSTCHECK st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, const char *canonical,
+                                       st_error *err);
 /* Number of elements of a canonical tensor; 0 when the file has none (an optional tensor). */
 size_t st_weights_n_elements(const st_weights *w, const char *canonical);
 /* Lets the kernel drop the mapped pages of all canonical tensors whose name starts with `prefix`. Values stay valid. */
@@ -60,6 +65,8 @@ typedef struct st_weights_info {
     uint64_t bytes_mapped;    /* of tensors that picture + phrase inference reads straight from the map */
     uint64_t bytes_converted; /* heap that conversion to fp32 will need for picture + phrase inference */
     uint64_t bytes_vit_mapped, bytes_text_mapped; /* the parts of bytes_mapped that belong to `vit.` and `text.` */
+    uint64_t n_int8;          /* elements of quantised matrices */
+    const char *about;        /* what `stencil quantize` wrote of the file (JSON), or NULL */
     uint64_t bytes_token_table; /* of text.token_embed: only the rows of the prompt's tokens are touched */
 } st_weights_info;
 void st_weights_get_info(const st_weights *w, st_weights_info *info);

@@ -39,6 +39,14 @@ st_status st_weights_id(char out[ST_ID_TEXT], st_catalog *cat, const st_binding 
         sha256_update(&sha, strlen(slot->name) + 1, (const uint8_t *)slot->name);
         sha256_update(&sha, 1, &rank);
         for (uint32_t d = 0; d < slot->rank; d++) hash_u64(&sha, slot->shape[d]);
+        for (int k = 0; k < 2; k++) { /* of a quantised matrix: its scales count as much as its values */
+            const st_entry *extra = k ? slot->smooth : slot->scale;
+            if (!extra) continue;
+            const st_status expanded = st_blob_expand(&cat->blobs[extra->blob], extra->name, err);
+            if (expanded != ST_OK) return expanded;
+            const st_slot whole = { .entry = extra, .n_elements = extra->n_elements };
+            hash_values(&sha, cat, &whole, 0, extra->n_elements < RUN ? (size_t)extra->n_elements : RUN);
+        }
         if (slot->n_elements <= RUN * RUNS) {
             hash_values(&sha, cat, slot, 0, (size_t)slot->n_elements);
         } else {

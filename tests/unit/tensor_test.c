@@ -63,7 +63,7 @@ static void test_linear__against_double(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const size_t rows = shapes[s][0], n_in = shapes[s][1], n_out = shapes[s][2];
         float *x = noise(rows * n_in), *w = noise(n_out * n_in), *b = noise(n_out), *base = noise(rows * n_out);
-        const st_linear l = {w, b, n_in, n_out};
+        const st_linear l = {.weight = w, .bias = b, .n_in = n_in, .n_out = n_out};
         double *want = malloc(rows * n_out * sizeof *want);
         assert_non_null(want);
         float *y[2];
@@ -95,7 +95,7 @@ static void test_feed_forward__chunks_rows(void **state)
     const size_t rows = 1200, width = 6, hidden = 10; /* more rows than one chunk of hidden rows */
     float *x = noise(rows * width), *w1 = noise(hidden * width), *b1 = noise(hidden), *w2 = noise(width * hidden), *b2 = noise(width);
     float *y = noise(rows * width);
-    const st_linear fc1 = {w1, b1, width, hidden}, fc2 = {w2, b2, hidden, width};
+    const st_linear fc1 = {.weight = w1, .bias = b1, .n_in = width, .n_out = hidden}, fc2 = {.weight = w2, .bias = b2, .n_in = hidden, .n_out = width};
     double *want = malloc(rows * width * sizeof *want);
     assert_non_null(want);
     for (size_t r = 0; r < rows; r++) {
@@ -347,7 +347,7 @@ static void test_run__cancel_stops_everything(void **state)
     float x[4] = {1, 2, 3, 4}, w[4] = {1, 0, 0, 1}, y[4] = {9, 9, 9, 9};
     run.cancel = cancel;
     st_cancel_set(cancel);
-    st_linear_run(&run, &(st_linear){w, NULL, 2, 2}, x, 2, 2, y, 2, ST_ACT_NONE, false);
+    st_linear_run(&run, &(st_linear){.weight = w, .n_in = 2, .n_out = 2}, x, 2, 2, y, 2, ST_ACT_NONE, false);
     st_error err;
     assert_true(y[0] == 9.0f && st_run_status(&run, &err) == ST_ERR_CANCELLED);
     st_cancel_free(cancel);
