@@ -1,7 +1,12 @@
-# The program `stencil` sees only the public headers and the front room.
-file(GLOB ST_FRONT CONFIGURE_DEPENDS src/front/*.c src/cli/*.c)
-if(ST_FRONT)
-  add_executable(stencil ${ST_FRONT})
+# The program's rooms see only the public headers and the front room. What more than one of them uses is a library of
+# its own, so that tests reach it.
+file(GLOB ST_FRONT CONFIGURE_DEPENDS src/front/*.c src/label/*.c)
+file(GLOB ST_PROGRAM CONFIGURE_DEPENDS src/cli/*.c)
+if(ST_FRONT AND ST_PROGRAM)
+  add_library(stencil_front STATIC ${ST_FRONT})
+  target_include_directories(stencil_front PUBLIC include src)
+  target_link_libraries(stencil_front PUBLIC stencil_static PkgConfig::JANSSON)
+  add_executable(stencil ${ST_PROGRAM})
   target_include_directories(stencil PRIVATE include src)
-  target_link_libraries(stencil PRIVATE stencil_static PkgConfig::JANSSON)
+  target_link_libraries(stencil PRIVATE stencil_front)
 endif()

@@ -20,7 +20,8 @@ BELOW = {
     'engine': {'base', 'kernels', 'tensor', 'weights', 'picture', 'mask', 'text', 'vision', 'detect', 'click'},
     # The rooms of the program: the public headers and each other's common room, nothing else.
     'front': set(),
-    'cli': {'front'},
+    'label': {'front'},
+    'cli': {'front', 'label'},
 }
 # Parts that stay behind one door: header -> folders that may include it.
 DOORS = {

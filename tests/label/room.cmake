@@ -1,0 +1,11 @@
+# The labelling room: one cmocka program per tests/label/<module>_test.c, linked with the front rooms.
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.c)
+foreach(source ${sources})
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE "_test" "" topic ${name})
+  add_executable(label_${name} ${source})
+  target_include_directories(label_${name} PRIVATE tests)
+  target_link_libraries(label_${name} PRIVATE stencil_front PkgConfig::CMOCKA)
+  target_compile_definitions(label_${name} PRIVATE ST_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME label.${topic} COMMAND label_${name})
+endforeach()
