@@ -44,6 +44,8 @@ int st_cmd_click(int argc, char **argv);
 void st_cmd_click_help(FILE *to);
 int st_cmd_encode(int argc, char **argv);
 void st_cmd_encode_help(FILE *to);
+int st_cmd_quantize(int argc, char **argv);
+void st_cmd_quantize_help(FILE *to);
 int st_cmd_concept(int argc, char **argv);
 void st_cmd_concept_help(FILE *to);
 int st_cmd_everything(int argc, char **argv);
