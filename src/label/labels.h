@@ -1,159 +1,188 @@
-/* labels.h: what `stencil label` knows about a job: the classes that are asked for, the pictures, the objects found, and
- * the results store on disk that holds them.
+/* labels.h: what `stencil label` knows of a job, its classes, its pictures and the objects in them, and how the results
+ * store is read. Formats, sheets, the sweep and duplicates are written against this header.
  *
- * A job's folder holds job.json (classes, options, model), manifest.jsonl (one line per picture, sorted), store/ (one
- * JSON file per finished picture), errors.jsonl and sources.json (where the pictures lie, relative to the folder: the
- * only file that may differ between machines). Everything streams: a reader hands out one picture at a time, by name.
- * Everything above a low floor is kept with its score, also what a duplicate rule displaced; thresholds come later.
+ * A job of 40,000 pictures is never in memory: names are, pictures come one at a time, in bytewise order of their names.
+ * Nothing here holds a time, a host's name or an absolute path, but for st_label_picture.file, which is not stored.
+ *
+ * The output folder:
+ *   job.json       options, classes with their ids, model, version, and the names of the pictures in order
+ *   store/xx/...   one JSON file per picture, complete or absent: what was found, or why the picture could not be read
+ *   errors.jsonl   one line per picture that could not be read, in order
+ *   roots.json     where the pictures lie on this machine; the only file with absolute paths, and not a result
+ *   .lock          empty; a running process holds it by a lock that dies with the process
  */
 #ifndef ST_LABEL_LABELS_H
 #define ST_LABEL_LABELS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stencil/stencil.h>
 
 /* ---- classes ---- */
 
-/* One question to the model: a phrase, or examples saved by `stencil concept`. */
-typedef struct st_label_phrase {
-    char *text;    /* what the model is asked; for examples their own phrase */
-    char *concept; /* file of the examples as given, or NULL */
-} st_label_phrase;
-
-/* A bound on an object's area. */
+/* A bound on the area of an object's mask. Below 1 in a command line or file: a share of the picture; from 1: pixels. */
 typedef struct st_label_area {
-    double value;  /* pixels, or with is_share a share of the picture; 0 = no bound */
-    bool is_share; /* on the command line: a number below 1 */
+    double value; /* 0: no bound */
+    bool is_share;
 } st_label_area;
 
+/* One kind of thing to label. Phrases are asked one by one; every answer is of this class. Threshold and area bounds
+ * choose what is exported; they change nothing in the store. */
 typedef struct st_label_class {
-    uint32_t id;  /* from 1, never reused: stays when classes are added or taken away. COCO's category id. */
-    char *name;   /* UTF-8, unique in the job, may hold anything but control characters */
-    st_label_phrase *phrases; /* [n_phrases] */
+    uint32_t id; /* from 1; stays with the name when classes are added, moved or dropped */
+    char *name;
+    char **phrases; /* [n_phrases] UTF-8; st_label_object.phrase counts these */
     size_t n_phrases;
-    float threshold; /* an export keeps score > threshold; 0.5 unless given */
-    st_label_area min_area, max_area;
-    bool retired; /* asked for by an earlier run of this folder: its id stays taken, it has no phrases and no objects */
+    float threshold;                  /* export what scores more; default 0.5 */
+    st_label_area min_area, max_area; /* default none */
 } st_label_class;
 
-typedef struct st_label_classes {
-    st_label_class *items; /* [n] by rising id */
-    size_t n;
-} st_label_classes;
+/* ---- options that change results ---- */
 
-void st_label_classes_free(st_label_classes *classes);
-/* The class of an id or name, or NULL; retired ones are found by id only. */
-const st_label_class *st_label_class_of_id(const st_label_classes *classes, uint32_t id);
-const st_label_class *st_label_class_of_name(const st_label_classes *classes, const char *name);
-/* Whether an area lies within the bounds of a class, for a picture of width x height. */
-bool st_label_area_fits(const st_label_class *c, uint64_t area, uint32_t width, uint32_t height);
-
-/* ---- what was asked for, beside the classes ---- */
-
+/* Overlapping crops at the model's own size (tiles.h). */
 typedef struct st_label_tiling {
     bool on;
-    uint32_t size;    /* side of a tile in pixels; 0 = the model's input size */
-    uint32_t overlap; /* pixels that neighbours share at least; 0 = a fifth of the side */
-    bool whole;       /* also a pass over the whole picture */
+    uint32_t size;    /* side of a crop in pixels; 0 = the model's input size */
+    uint32_t overlap; /* pixels shared by neighbours; 0 = a fifth of the size */
+    bool whole;       /* also look at the picture as a whole */
 } st_label_tiling;
 
-/* How two masks are held against each other: not at all, intersection over union, or over the smaller one. */
+/* When two objects of one picture are one and the same (duplicates.h). */
 typedef enum st_label_measure {
-    ST_LABEL_MEASURE_NONE = 0,
-    ST_LABEL_MEASURE_IOU = 1,
-    ST_LABEL_MEASURE_SMALLER = 2
+    ST_LABEL_DUPLICATES_OFF = 0,
+    ST_LABEL_BY_IOU = 1,    /* intersection over union */
+    ST_LABEL_BY_SMALLER = 2 /* intersection over the smaller one */
 } st_label_measure;
 typedef struct st_label_duplicates {
     st_label_measure measure;
-    double within; /* phrases of one class: displaced at this measure or above; 0 = never */
-    double across; /* classes; 0 = never */
+    float threshold;     /* displaced when more is shared */
+    bool across_classes; /* also between objects of different classes */
 } st_label_duplicates;
 
 typedef struct st_label_options {
-    float floor;          /* objects are stored when score > floor */
-    float mask_threshold;
-    bool boxes_only;      /* no masks: an object's mask is all zero, its area that of the box cut to the picture */
-    bool hf_text_only;
+    float floor;          /* objects that score more are stored; default 0.15 */
+    float mask_threshold; /* as st_segment_options */
+    bool boxes_only;      /* no masks: st_label_object.mask is all zero and area 0 */
     st_resize resize;
-    st_stretch stretch;
-    uint64_t max_pixels;
+    st_bitmap_options bitmap;
     st_label_tiling tiling;
     st_label_duplicates duplicates;
 } st_label_options;
-/* floor 0.15, masks at 0.5, no tiles, duplicates within a class at IoU 0.7. */
-void st_label_options_init(st_label_options *o);
+void st_label_options_default(st_label_options *options);
 
-/* ---- pictures and objects ---- */
-
-typedef struct st_label_object {
-    uint32_t class_id;
-    uint32_t phrase; /* index in the class */
-    float score;
-    float box[4];    /* x0, y0, x1, y1 of the model, pixels of the picture as shown, not clamped */
-    st_rle mask;     /* of the picture's size; never empty, but all zero with boxes_only */
-    uint64_t area;   /* pixels */
-    int32_t displaced_by; /* index of the better object of this picture, -1: none */
-    uint32_t n_pieces;    /* pieces of tiles it was joined from; 1 = seen in one piece */
-} st_label_object;
-
-/* How one phrase did on one picture. */
-typedef struct st_label_answer {
-    uint32_t class_id, phrase;
-    float presence;    /* with tiles: the largest of all passes */
-    uint32_t warnings; /* ST_WARN_*; with tiles: all bits of all passes */
-} st_label_answer;
-
-typedef struct st_label_picture {
-    char *name;  /* path relative to the root, with '/': unique, valid UTF-8 (other bytes stand as %XX), the sort key */
-    char *file;  /* where it lies now, any bytes; NULL when the job does not know */
-    uint64_t bytes; /* size of the file */
-    uint32_t width, height; /* as shown */
-    int orientation;        /* EXIF, 1..8; 1 = the file's pixels lie as shown */
-    char format[8];         /* "jpeg", "png", ... */
-    bool enlarged;   /* smaller than the model's input on both sides */
-    uint32_t n_tiles; /* passes over parts of the picture; 0 = none */
-    st_label_answer *answers; /* [n_answers] by class, then phrase */
-    size_t n_answers;
-    st_label_object *objects; /* [n_objects] by class, phrase, falling score, then as the model gave them */
-    size_t n_objects;
-    char *error; /* set: the picture could not be labelled, and all below `bytes` is zero */
-} st_label_picture;
-
-/* Frees what it holds and zeroes it. */
-void st_label_picture_free(st_label_picture *p);
-void st_label_object_free(st_label_object *o);
-/* Takes over what *o holds (which is zeroed) and appends it; on failure *o is as before. */
-ST_MUSTCHECK st_status st_label_picture_add(st_label_picture *p, st_label_object *o, st_error *err);
-/* Whether an export of this threshold keeps an object: not displaced, score above, area within the class's bounds. A
- * displaced object comes back when what displaced it is itself below its threshold: thresholds [n] run beside
- * classes->items. */
-bool st_label_keeps(const st_label_picture *p, size_t object, const st_label_classes *classes, const float *thresholds);
-
-/* ---- the job on disk ---- */
+/* ---- the job ---- */
 
 typedef struct st_label_job {
-    char *stencil;   /* version that made it */
-    char *model_id, *model_version, *model_precision;
-    uint32_t input_size;      /* the model's */
-    st_label_classes classes;
+    char *stencil;   /* version that wrote the job */
+    char *model_id;  /* st_model_info.id */
+    char *precision; /* st_model_info.precision */
+    uint32_t model_size; /* st_model_info.input_size: smaller pictures were enlarged */
     st_label_options options;
-    uint32_t shard, n_shards; /* 1-based I of N; 0 of 0: the whole job */
-    uint64_t n_pictures;      /* in this folder's manifest */
+    st_label_class *classes; /* [n_classes] by rising id; ids may have gaps */
+    size_t n_classes;
+    uint32_t shard, n_shards; /* this part holds shard `shard` (from 1) of n_shards; 1 of 1: everything */
+    char **names;             /* [n_names] pictures of the job, by rising bytes; some may not be done yet */
+    size_t n_names;
 } st_label_job;
-void st_label_job_free(st_label_job *job);
 
-/* Reads the store of a job's folder, in order of names, for any number of readers at once. Pictures of the manifest
- * that are not done yet are left out; those that failed are handed out with `error` set. */
-typedef struct st_label_reader st_label_reader;
-/* images: folder to look for pictures in, instead of where they lay when they were labelled; or NULL. */
-ST_MUSTCHECK st_status st_label_reader_open(st_label_reader **out, const char *folder, const char *images,
-                                            st_error *err);
-const st_label_job *st_label_reader_job(const st_label_reader *r); /* belongs to the reader */
-/* *got false at the end. *out is overwritten, not freed: it is the caller's. A broken file of the store is
- * ST_ERR_FORMAT. */
-ST_MUSTCHECK st_status st_label_reader_next(st_label_reader *r, st_label_picture *out, bool *got, st_error *err);
-ST_MUSTCHECK st_status st_label_reader_rewind(st_label_reader *r, st_error *err); /* from the first picture again */
-uint64_t st_label_reader_missing(const st_label_reader *r); /* pictures left out so far since the last rewind */
-void st_label_reader_close(st_label_reader *r); /* NULL is fine */
+/* NULL when no class has the id or the name. */
+const st_label_class *st_label_class_by_id(const st_label_job *job, uint32_t id);
+const st_label_class *st_label_class_by_name(const st_label_job *job, const char *name);
+
+/* ---- a picture of the store ---- */
+
+/* An object found. Everything above the floor is kept, also what a duplicate rule displaced. In order of class id,
+ * phrase, falling score. */
+typedef struct st_label_object {
+    uint32_t class_id;
+    uint32_t phrase; /* index into the class's phrases */
+    float score;
+    float box[4]; /* the model's own: x0, y0, x1, y1 in pixels of the picture as shown; joined pieces: of the mask */
+    uint64_t area; /* pixels of the mask */
+    st_rle mask;   /* width x height of the picture; never empty, but all zero in a job with boxes_only */
+    int32_t displaced_by; /* index of the object of this picture that stands for it, too; -1: none */
+    uint32_t n_pieces;    /* pieces of tiles that it was joined from; 1: it is whole */
+} st_label_object;
+
+/* What one phrase said of the picture. */
+typedef struct st_label_answer {
+    uint32_t class_id, phrase;
+    float presence;    /* as st_result; tiles: the largest */
+    uint32_t warnings; /* ST_WARN_*, but for NOTHING_FOUND */
+} st_label_answer;
+
+/* Strings and arrays are owned: st_label_picture_free. */
+typedef struct st_label_picture {
+    char *name; /* path from the job's root with '/', unique, the sort key; any bytes but NUL (st_label_text for JSON) */
+    char *file; /* where it lies on this machine; NULL where that is not known */
+    char *error; /* why it could not be read; NULL = fine. If set, all below is zero. */
+    uint32_t width, height; /* as shown: EXIF orientation applied */
+    int orientation;        /* that was applied, 1..8; 1 = none */
+    char format[8];         /* "jpeg", "png", ... */
+    bool damaged;           /* broken data was drawn over */
+    bool stretched;         /* 16-bit or float samples were mapped by percentiles */
+    float low, high;        /* sample values that became 0 and 255 */
+    bool enlarged;          /* both sides are below the model's input size */
+    uint64_t n_bytes;       /* of the file */
+    char sha256[65];        /* of the file */
+    st_label_answer *answers; /* [n_answers] by class id, then phrase */
+    size_t n_answers;
+    st_label_object *objects; /* [n_objects] */
+    size_t n_objects;
+} st_label_picture;
+void st_label_picture_free(st_label_picture *picture); /* frees what it owns and zeroes it; NULL is fine */
+
+/* ---- choosing what goes out ---- */
+
+/* Whether the object passes the class's threshold and area bounds, whatever duplicates say. */
+bool st_label_passes(const st_label_class *cls, const st_label_object *object, const st_label_picture *picture);
+/* kept[n_objects]: passes, and is not displaced by one that is kept. (When the better one falls to a threshold of its
+ * class, the displaced one stands again.) Classes come from `job`; a caller that wants other thresholds changes a copy of
+ * them: st_label_classes_copy. Returns how many are kept. */
+size_t st_label_select(bool *kept, const st_label_class *classes, size_t n_classes, const st_label_picture *picture);
+/* A copy to change; NULL when out of memory. */
+st_label_class *st_label_classes_copy(const st_label_class *classes, size_t n);
+void st_label_classes_free(st_label_class *classes, size_t n); /* NULL is fine */
+
+/* ---- reading a store ---- */
+
+typedef struct st_label_store st_label_store;
+/* Opens the output folder of a job for reading. On failure *out is NULL. */
+ST_MUSTCHECK st_status st_label_store_open(st_label_store **out, const char *folder, st_error *err);
+void st_label_store_close(st_label_store *store); /* NULL is fine */
+const st_label_job *st_label_store_job(const st_label_store *store);
+/* The next picture that is done, in order of names; also those that could not be read (`error` is set). Overwrites
+ * *picture without freeing it. *more is false, and *picture zeroed, behind the last one. Pictures that are not done, or
+ * were done with other options, are passed over. */
+ST_MUSTCHECK st_status st_label_store_next(st_label_store *store, st_label_picture *picture, bool *more, st_error *err);
+void st_label_store_rewind(st_label_store *store);
+/* How many of the job's pictures were passed over since the last rewind. */
+size_t st_label_store_missing(const st_label_store *store);
+
+/* Holds the output folder for this process, so that two do not write to it: *out is to be given to st_label_unlock. Fails
+ * with ST_ERR_IO and a sentence when another process holds it. The hold ends with the process, however that ends. */
+ST_MUSTCHECK st_status st_label_lock(int *out, const char *folder, st_error *err);
+void st_label_unlock(int lock);
+
+/* ---- names and files ---- */
+
+/* A picture's name as UTF-8 for JSON, XML and text: as it is when it is UTF-8, else with each byte that is not as %XX.
+ * From malloc; NULL when out of memory. */
+char *st_label_text(const char *name);
+/* SHA-256 in 64 small hex digits. */
+void st_label_sha256(char out[65], const void *bytes, size_t n);
+
+/* ---- one picture ---- */
+
+/* What a run needs for every picture. */
+typedef struct st_label_engine {
+    st_session *session;
+    const st_label_job *job;
+} st_label_engine;
+
+/* Fills picture->answers and picture->objects (no duplicates marked) from the pixels: every phrase of every class on one
+ * encoding of the whole picture. tiles.h has the same for crops. On failure the picture is as it was. */
+ST_MUSTCHECK st_status st_label_find(st_label_picture *picture, const st_label_engine *engine, const st_bitmap *pixels,
+                                     st_error *err);
 
 #endif
