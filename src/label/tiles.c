@@ -1,7 +1,7 @@
 /* tiles.c: where the views of a picture lie, and what was found in them as masks of the picture (tiles.h).
  *
- * Tiles have the size the model takes in, so that its resize changes nothing; only a picture that is narrower than a tile
- * has narrower tiles, which the model then stretches as it does every picture that is not square.
+ * Tiles have the size the model takes in, so that its resize changes nothing; only a picture that is narrower than
+ * a tile has narrower tiles, which the model then stretches as it does every picture that is not square.
  */
 #include "label/tiles.h"
 

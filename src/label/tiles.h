@@ -1,8 +1,8 @@
 /* tiles.h: large pictures in overlapping crops of the model's own size, and pieces of one object joined again.
  *
- * A view is what the model looks at once: a tile, or the whole picture. What it finds is a piece, with its mask already
- * placed in the picture, as runs. Pieces of one phrase that agree where their views overlap are one object. Everything
- * here works on runs; nothing depends on the order in which views were looked at.
+ * A view is what the model looks at once: a tile, or the whole picture. What it finds is a piece, with its mask
+ * already placed in the picture, as runs. Pieces of one phrase that agree where their views overlap are one object.
+ * Everything here works on runs; nothing depends on the order in which views were looked at.
  */
 #ifndef ST_LABEL_TILES_H
 #define ST_LABEL_TILES_H
@@ -12,8 +12,8 @@
 #define ST_LABEL_MIN_SIDE 32u
 #define ST_LABEL_MAX_VIEWS 65536u
 
-/* Tiles row by row; the whole picture, if it is looked at, comes last. Tiles are spread evenly: neighbours share what was
- * asked for or a little more, and none is narrower than the others. */
+/* Tiles row by row; the whole picture, if it is looked at, comes last. Tiles are spread evenly: neighbours share
+ * what was asked for or a little more, and none is narrower than the others. */
 typedef struct st_label_layout {
     uint32_t width, height; /* of the picture */
     st_box_px *views;       /* [n_views] */
@@ -21,8 +21,8 @@ typedef struct st_label_layout {
     bool whole;             /* the last view is the whole picture */
 } st_label_layout;
 
-/* A picture that fits in one tile has one view, the whole of it; so has every picture when tiling is off. The overlap is
- * at most half a tile. On failure *out is zeroed. */
+/* A picture that fits in one tile has one view, the whole of it; so has every picture when tiling is off. The
+ * overlap is at most half a tile. On failure *out is zeroed. */
 ST_MUSTCHECK st_status st_label_layout_make(st_label_layout *out, uint32_t width, uint32_t height,
                                             const st_label_tiling *tiling, uint32_t input_size, st_error *err);
 void st_label_layout_free(st_label_layout *layout);
@@ -51,18 +51,20 @@ typedef struct st_label_pieces {
     size_t n, room;
 } st_label_pieces;
 void st_label_pieces_free(st_label_pieces *pieces);
-/* Adds what was found in a view. Empty masks are left out. Where the result has no masks, the box stands in for one. */
+/* Adds what was found in a view. Empty masks are left out. Where the result has no masks, the box stands in for
+ * one. */
 ST_MUSTCHECK st_status st_label_pieces_add(st_label_pieces *pieces, const st_label_layout *layout, uint32_t view,
                                            uint32_t phrase, const st_instance *found, st_error *err);
 
 /* Two pieces of different views are one object when the IoU of what both views saw of them is at least this. */
 #define ST_LABEL_JOIN_IOU 0.5
 
-/* Joins the pieces of one object: union of the masks, the larger score, the box around the boxes. Two pieces of one view
- * are told apart by the model itself and stay so, unless both are cut by the view's edge and do not overlap (an object
- * that leaves a tile and comes back). The whole picture's mask is coarse: of an object that tiles saw too, it only fills
- * what lies outside these tiles; and it joins a piece that its tile saw to the end only if IoU of both in full is enough.
- * Afterwards the list is ordered by phrase, falling score, and first piece. `cancel` may be NULL. */
+/* Joins the pieces of one object: union of the masks, the larger score, the box around the boxes. Two pieces of one
+ * view are told apart by the model itself and stay so, unless both are cut by the view's edge and do not overlap
+ * (an object that leaves a tile and comes back). The whole picture's mask is coarse: of an object that tiles saw
+ * too, it only fills what lies outside these tiles; and it joins a piece that its tile saw to the end only if IoU
+ * of both in full is enough. Afterwards the list is ordered by phrase, falling score, and first piece. `cancel` may
+ * be NULL. */
 ST_MUSTCHECK st_status st_label_join(st_label_pieces *pieces, const st_label_layout *layout, const st_cancel *cancel,
                                      st_error *err);
 

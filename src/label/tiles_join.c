@@ -1,8 +1,8 @@
 /* tiles_join.c: pieces of one object from different views become one (tiles.h has the rule).
  *
- * Pairs that agree are joined best first, so that a piece goes to the one it fits best; the result does not depend on the
- * order of views. A piece lies wholly in its view: what two pieces share lies in both views, and only their areas have to
- * be cut to the band.
+ * Pairs that agree are joined best first, so that a piece goes to the one it fits best; the result does not depend
+ * on the order of views. A piece lies wholly in its view: what two pieces share lies in both views, and only their
+ * areas have to be cut to the band.
  */
 #include "label/tiles.h"
 
