@@ -1,4 +1,4 @@
-/* labels.c: classes, pictures and objects in memory (see labels.h). */
+/* labels.c: jobs, classes, pictures and objects in memory, and which objects go out (see labels.h). */
 #include "label/labels.h"
 
 #include <stdlib.h>
@@ -7,71 +7,106 @@
 
 /* ---- classes ---- */
 
-static void free_class(st_label_class *c)
+static void free_texts(char **texts, size_t n)
 {
-    for (size_t i = 0; i < c->n_phrases; i++) {
-        free(c->phrases[i].text);
-        free(c->phrases[i].concept);
+    for (size_t i = 0; texts && i < n; i++) free(texts[i]);
+    free(texts);
+}
+
+void st_label_classes_free(st_label_class *classes, size_t n)
+{
+    for (size_t i = 0; classes && i < n; i++) {
+        free_texts(classes[i].phrases, classes[i].n_phrases);
+        free_texts(classes[i].concepts, classes[i].n_phrases);
+        free_texts(classes[i].digests, classes[i].n_phrases);
+        free(classes[i].name);
     }
-    free(c->phrases);
-    free(c->name);
+    free(classes);
 }
 
-void st_label_classes_free(st_label_classes *classes)
+static char **copy_texts(char *const *texts, size_t n)
 {
-    for (size_t i = 0; i < classes->n; i++) free_class(&classes->items[i]);
-    free(classes->items);
-    *classes = (st_label_classes){ 0 };
+    char **copy = calloc(n ? n : 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        if (!texts[i] || (copy[i] = strdup(texts[i]))) continue;
+        free_texts(copy, n);
+        return NULL;
+    }
+    return copy;
 }
 
-const st_label_class *st_label_class_of_id(const st_label_classes *classes, uint32_t id)
+static bool copy_class(st_label_class *out, const st_label_class *from)
 {
-    size_t low = 0, high = classes->n; /* items rise by id */
+    *out = *from;
+    out->name = strdup(from->name);
+    out->phrases = copy_texts(from->phrases, from->n_phrases);
+    out->concepts = copy_texts(from->concepts, from->n_phrases);
+    out->digests = copy_texts(from->digests, from->n_phrases);
+    return out->name && out->phrases && out->concepts && out->digests;
+}
+
+st_label_class *st_label_classes_copy(const st_label_class *classes, size_t n)
+{
+    st_label_class *copy = calloc(n ? n : 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        if (copy_class(&copy[i], &classes[i])) continue;
+        st_label_classes_free(copy, i + 1);
+        return NULL;
+    }
+    return copy;
+}
+
+static const st_label_class *by_id(const st_label_class *classes, size_t n, uint32_t id)
+{
+    size_t low = 0, high = n; /* they rise by id */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (classes->items[middle].id < id) low = middle + 1;
+        if (classes[middle].id < id) low = middle + 1;
         else high = middle;
     }
-    return low < classes->n && classes->items[low].id == id ? &classes->items[low] : NULL;
+    return low < n && classes[low].id == id ? &classes[low] : NULL;
 }
 
-const st_label_class *st_label_class_of_name(const st_label_classes *classes, const char *name)
+const st_label_class *st_label_class_by_id(const st_label_job *job, uint32_t id)
 {
-    for (size_t i = 0; i < classes->n; i++)
-        if (!classes->items[i].retired && strcmp(classes->items[i].name, name) == 0) return &classes->items[i];
+    return by_id(job->classes, job->n_classes, id);
+}
+
+const st_label_class *st_label_class_by_name(const st_label_job *job, const char *name)
+{
+    for (size_t i = 0; i < job->n_classes; i++)
+        if (strcmp(job->classes[i].name, name) == 0) return &job->classes[i];
     return NULL;
 }
 
-static double bound(const st_label_area *area, uint32_t width, uint32_t height)
+/* ---- the job ---- */
+
+void st_label_options_default(st_label_options *options)
 {
-    return area->is_share ? area->value * (double)width * (double)height : area->value;
+    const st_bitmap_options bitmap = ST_BITMAP_OPTIONS_INIT;
+    *options = (st_label_options){ .floor = 0.15f, .mask_threshold = 0.5f, .resize = ST_RESIZE_GPU, .bitmap = bitmap };
+    options->tiling.whole = true;
+    options->duplicates = (st_label_duplicates){ ST_LABEL_BY_IOU, 0.7f, false };
 }
 
-bool st_label_area_fits(const st_label_class *c, uint64_t area, uint32_t width, uint32_t height)
+void st_label_job_free(st_label_job *job)
 {
-    const double low = bound(&c->min_area, width, height), high = bound(&c->max_area, width, height);
-    return (double)area >= low && (c->max_area.value == 0 || (double)area <= high);
-}
-
-void st_label_options_init(st_label_options *o)
-{
-    *o = (st_label_options){ .floor = 0.15f, .mask_threshold = 0.5f, .resize = ST_RESIZE_GPU,
-                             .stretch = ST_STRETCH_AUTO, .max_pixels = 300000000u };
-    o->tiling.whole = true;
-    o->duplicates = (st_label_duplicates){ ST_LABEL_MEASURE_IOU, 0.7, 0 };
+    free(job->stencil);
+    free(job->model_id);
+    free(job->model_version);
+    free(job->precision);
+    st_label_classes_free(job->classes, job->n_classes);
+    st_label_classes_free(job->retired, job->n_retired);
+    free_texts(job->names, job->n_names);
+    *job = (st_label_job){ 0 };
 }
 
 /* ---- pictures ---- */
 
-void st_label_object_free(st_label_object *o)
-{
-    st_rle_free(&o->mask);
-    *o = (st_label_object){ 0 };
-}
-
 void st_label_picture_free(st_label_picture *p)
 {
-    for (size_t i = 0; i < p->n_objects; i++) st_label_object_free(&p->objects[i]);
+    if (!p) return;
+    for (size_t i = 0; i < p->n_objects; i++) st_rle_free(&p->objects[i].mask);
     free(p->objects);
     free(p->answers);
     free(p->name);
@@ -80,45 +115,56 @@ void st_label_picture_free(st_label_picture *p)
     *p = (st_label_picture){ 0 };
 }
 
-st_status st_label_picture_add(st_label_picture *p, st_label_object *o, st_error *err)
+st_status st_label_picture_add(st_label_picture *p, st_label_object *object, st_error *err)
 {
     const size_t n = p->n_objects;
-    if ((n & (n - 1)) == 0) { /* room doubles at powers of two, so that none need be kept */
+    if ((n & (n - 1)) == 0) { /* room doubles at powers of two, so that it need not be kept */
         st_label_object *objects = reallocarray(p->objects, n ? 2 * n : 1, sizeof *objects);
         if (!objects) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", p->name ? p->name : "picture");
         p->objects = objects;
     }
-    p->objects[p->n_objects++] = *o;
-    *o = (st_label_object){ 0 };
+    p->objects[p->n_objects++] = *object;
+    *object = (st_label_object){ 0 };
     return ST_OK;
 }
 
-static bool passes(const st_label_picture *p, const st_label_object *o, const st_label_classes *classes,
-                   const float *thresholds)
+/* ---- choosing what goes out ---- */
+
+static double bound(const st_label_area *area, const st_label_picture *p)
 {
-    const st_label_class *c = st_label_class_of_id(classes, o->class_id);
-    return c && o->score > thresholds[c - classes->items] && st_label_area_fits(c, o->area, p->width, p->height);
+    return area->is_share ? area->value * (double)p->width * (double)p->height : area->value;
 }
 
-/* What displaced an object may have been displaced itself; the chain ends because the better one never points back
- * (reading a store checks it). */
-bool st_label_keeps(const st_label_picture *p, size_t object, const st_label_classes *classes, const float *thresholds)
+bool st_label_passes(const st_label_class *cls, const st_label_object *object, const st_label_picture *picture)
 {
-    if (!passes(p, &p->objects[object], classes, thresholds)) return false;
+    if (!(object->score > cls->threshold)) return false;
+    if ((double)object->area < bound(&cls->min_area, picture)) return false;
+    return !(cls->max_area.value > 0 && (double)object->area > bound(&cls->max_area, picture));
+}
+
+/* Whether one that displaced the object, directly or through others, passes itself. Chains end: reading a store and
+ * making one see to it that nothing is displaced by itself; the count of steps guards all the same. `kept` may already
+ * have lost some that pass, but whatever they lost to passes, too, and lies further up the same chain. */
+static bool is_displaced(const bool *kept, const st_label_picture *p, size_t object)
+{
     size_t steps = 0;
     for (int32_t by = p->objects[object].displaced_by; by >= 0 && steps < p->n_objects; steps++) {
-        if (passes(p, &p->objects[by], classes, thresholds)) return false;
+        if (kept[by]) return true;
         by = p->objects[by].displaced_by;
     }
-    return true;
+    return false;
 }
 
-void st_label_job_free(st_label_job *job)
+size_t st_label_select(bool *kept, const st_label_class *classes, size_t n_classes, const st_label_picture *picture)
 {
-    free(job->stencil);
-    free(job->model_id);
-    free(job->model_version);
-    free(job->model_precision);
-    st_label_classes_free(&job->classes);
-    *job = (st_label_job){ 0 };
+    size_t n = 0;
+    for (size_t i = 0; i < picture->n_objects; i++) {
+        const st_label_class *cls = by_id(classes, n_classes, picture->objects[i].class_id);
+        kept[i] = cls && st_label_passes(cls, &picture->objects[i], picture);
+    }
+    for (size_t i = 0; i < picture->n_objects; i++) {
+        if (kept[i] && is_displaced(kept, picture, i)) kept[i] = false;
+        n += kept[i];
+    }
+    return n;
 }

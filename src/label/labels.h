@@ -6,9 +6,9 @@
  *
  * The output folder:
  *   job.json       options, classes with their ids, model, version, and the names of the pictures in order
- *   store/xx/...   one JSON file per picture, complete or absent: what was found, or why the picture could not be read
+ *   store/xx/...   one file per picture, complete or absent: what was found, or why the picture could not be read
  *   errors.jsonl   one line per picture that could not be read, in order
- *   roots.json     where the pictures lie on this machine; the only file with absolute paths, and not a result
+ *   root.json      where the pictures lie, seen from this folder; the only file that is about this machine
  *   .lock          empty; a running process holds it by a lock that dies with the process
  */
 #ifndef ST_LABEL_LABELS_H
@@ -32,6 +32,8 @@ typedef struct st_label_class {
     uint32_t id; /* from 1; stays with the name when classes are added, moved or dropped */
     char *name;
     char **phrases; /* [n_phrases] UTF-8; st_label_object.phrase counts these */
+    char **concepts; /* [n_phrases] a file of examples that is asked for in place of the phrase, or NULL */
+    char **digests;  /* [n_phrases] SHA-256 of that file, or NULL */
     size_t n_phrases;
     float threshold;                  /* export what scores more; default 0.5 */
     st_label_area min_area, max_area; /* default none */
@@ -62,7 +64,8 @@ typedef struct st_label_duplicates {
 typedef struct st_label_options {
     float floor;          /* objects that score more are stored; default 0.15 */
     float mask_threshold; /* as st_segment_options */
-    bool boxes_only;      /* no masks: st_label_object.mask is all zero and area 0 */
+    bool hf_text_only;    /* as st_segment_options */
+    bool boxes_only;      /* no masks: st_label_object.mask is all zero, the area that of the box in the picture */
     st_resize resize;
     st_bitmap_options bitmap;
     st_label_tiling tiling;
@@ -75,6 +78,7 @@ void st_label_options_default(st_label_options *options);
 typedef struct st_label_job {
     char *stencil;   /* version that wrote the job */
     char *model_id;  /* st_model_info.id */
+    char *model_version; /* st_model_info.version */
     char *precision; /* st_model_info.precision */
     uint32_t model_size; /* st_model_info.input_size: smaller pictures were enlarged */
     st_label_options options;
@@ -83,7 +87,13 @@ typedef struct st_label_job {
     uint32_t shard, n_shards; /* this part holds shard `shard` (from 1) of n_shards; 1 of 1: everything */
     char **names;             /* [n_names] pictures of the job, by rising bytes; some may not be done yet */
     size_t n_names;
+    st_label_class *retired; /* [n_retired] classes that an earlier run had: their ids stay taken; without phrases */
+    size_t n_retired;
+    uint64_t n_all;     /* pictures of all shards together */
+    char all_sha256[65]; /* of all their names, so that shards can tell that they mean the same pictures */
+    char recipe[65];    /* SHA-256 of all that decides what is in the store */
 } st_label_job;
+void st_label_job_free(st_label_job *job); /* frees what it owns and zeroes it */
 
 /* NULL when no class has the id or the name. */
 const st_label_class *st_label_class_by_id(const st_label_job *job, uint32_t id);
@@ -98,7 +108,7 @@ typedef struct st_label_object {
     uint32_t phrase; /* index into the class's phrases */
     float score;
     float box[4]; /* the model's own: x0, y0, x1, y1 in pixels of the picture as shown; joined pieces: of the mask */
-    uint64_t area; /* pixels of the mask */
+    uint64_t area; /* pixels of the mask; with boxes_only of the box */
     st_rle mask;   /* width x height of the picture; never empty, but all zero in a job with boxes_only */
     int32_t displaced_by; /* index of the object of this picture that stands for it, too; -1: none */
     uint32_t n_pieces;    /* pieces of tiles that it was joined from; 1: it is whole */
@@ -178,7 +188,17 @@ void st_label_sha256(char out[65], const void *bytes, size_t n);
 typedef struct st_label_engine {
     st_session *session;
     const st_label_job *job;
+    st_concept *const *concepts; /* one per phrase of all classes in order, or NULL where a phrase is asked for; or NULL */
 } st_label_engine;
+
+/* Called with the answer to each phrase in order of class and phrase; `flat` counts phrases over all classes. */
+typedef st_status st_label_answer_fn(void *user, const st_label_class *cls, uint32_t phrase, size_t flat,
+                                     st_result *result, st_error *err);
+/* Asks every phrase on one encoding of `image`, a picture or a part of one. A failing answer ends it. */
+ST_MUSTCHECK st_status st_label_ask(const st_label_engine *engine, const st_image *image, st_label_answer_fn *answer,
+                                    void *user, st_error *err);
+/* Takes over what *object holds (it is zeroed) and appends it; on failure *object is as before. */
+ST_MUSTCHECK st_status st_label_picture_add(st_label_picture *picture, st_label_object *object, st_error *err);
 
 /* Fills picture->answers and picture->objects (no duplicates marked) from the pixels: every phrase of every class on one
  * encoding of the whole picture. tiles.h has the same for crops. On failure the picture is as it was. */
