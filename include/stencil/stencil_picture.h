@@ -76,6 +76,24 @@ ST_API ST_MUSTCHECK st_status st_png_write(const char *path, const uint8_t *pixe
 ST_API ST_MUSTCHECK st_status st_jpeg_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height,
                                             int quality, st_error *err);
 
+/* A PNG to be made in memory. */
+typedef struct st_png_picture {
+    size_t struct_size;     /* ST_PNG_PICTURE_INIT */
+    const void *pixels;     /* [height][width * channels] uint8_t, or uint16_t with bits 16, rows without padding */
+    uint32_t width, height;
+    int channels;           /* 1 (gray) or 3 (RGB) */
+    int bits;               /* 8, or 16 with one channel */
+    const uint8_t *palette; /* [n_palette][3], or NULL: then the pixels, of one channel and 8 bits, are colours */
+    uint32_t n_palette;     /* at most 256; a pixel beyond it is ST_ERR_INVALID_ARG */
+} st_png_picture;
+#define ST_PNG_PICTURE_INIT { sizeof(st_png_picture), NULL, 0, 0, 1, 8, NULL, 0 }
+/* *bytes belongs to the caller: st_bytes_free. On failure it is NULL. */
+ST_API ST_MUSTCHECK st_status st_png_encode(uint8_t **bytes, size_t *n_bytes, const st_png_picture *picture,
+                                            st_error *err);
+ST_API ST_MUSTCHECK st_status st_jpeg_encode(uint8_t **bytes, size_t *n_bytes, const uint8_t *rgb, uint32_t width,
+                                             uint32_t height, int quality, st_error *err);
+ST_API void st_bytes_free(uint8_t *bytes); /* NULL is fine */
+
 #ifdef __cplusplus
 }
 #endif

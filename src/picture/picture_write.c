@@ -1,10 +1,12 @@
-/* picture_write.c: PNG and JPEG out. Files appear under their name complete or not at all (base/file.h, st_out).
+/* picture_write.c: PNG and JPEG out, to files and to memory. Files appear under their name complete or not at all
+ * (base/file.h, st_out).
  *
  * As in the readers, everything that must survive the library's longjmp lives in a struct outside the function that
  * calls setjmp.
  */
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <jpeglib.h>
 #include <jerror.h>
@@ -23,9 +25,7 @@ typedef struct png_writer {
     bool out_of_memory;
     char reason[128];
     FILE *f;
-    const uint8_t *pixels;
-    uint32_t width, height;
-    int channels;
+    st_png_picture picture;
 } png_writer;
 
 static void on_png_error(png_structp png, png_const_charp text)
@@ -66,6 +66,13 @@ static void on_png_flush(png_structp png)
     (void)png;
 }
 
+_Static_assert(sizeof(png_color) == 3, "palettes are [n][3] bytes");
+
+static int colour_type(const st_png_picture *p)
+{
+    return p->palette ? PNG_COLOR_TYPE_PALETTE : p->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB;
+}
+
 static st_status encode_png(png_writer *w, const char *path, st_error *err)
 {
     if (setjmp(w->jump)) {
@@ -79,11 +86,14 @@ static st_status encode_png(png_writer *w, const char *path, st_error *err)
     png_set_write_fn(w->png, w, on_png_write, on_png_flush);
     png_set_user_limits(w->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_compression_level(w->png, 5); /* on photographs the size of 6 in half the time */
-    png_set_IHDR(w->png, w->info, w->width, w->height, 8, w->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    const st_png_picture *p = &w->picture;
+    png_set_IHDR(w->png, w->info, p->width, p->height, p->bits, colour_type(p), PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (p->palette) png_set_PLTE(w->png, w->info, (png_const_colorp)p->palette, (int)p->n_palette);
     png_write_info(w->png, w->info);
-    const size_t stride = (size_t)w->width * (size_t)w->channels;
-    for (uint32_t y = 0; y < w->height; y++) png_write_row(w->png, w->pixels + y * stride);
+    if (p->bits == 16 && *(const uint8_t *)&(const uint16_t){ 1 } == 1) png_set_swap(w->png); /* PNG: high byte first */
+    const size_t stride = (size_t)p->width * (size_t)p->channels * (size_t)(p->bits / 8);
+    for (uint32_t y = 0; y < p->height; y++) png_write_row(w->png, (const uint8_t *)p->pixels + y * stride);
     png_write_end(w->png, NULL);
     return ST_OK;
 }
@@ -112,15 +122,77 @@ st_status st_png_write(const char *path, const uint8_t *pixels, uint32_t width, 
     status = st_out_open(&out, path, err);
     if (status == ST_OK) {
         w->f = out.f;
-        w->pixels = pixels;
-        w->width = width;
-        w->height = height;
-        w->channels = channels;
+        w->picture = (st_png_picture){ .pixels = pixels, .width = width, .height = height, .channels = channels, .bits = 8 };
         status = encode_png(w, path, err);
         png_destroy_write_struct(&w->png, &w->info);
     }
     if (status == ST_OK) status = st_out_commit(&out, err);
     else st_out_abort(&out);
+    st_free(w);
+    return status;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+void st_bytes_free(uint8_t *bytes)
+{
+    st_free(bytes);
+}
+
+/* What a memory stream took in, as memory of ours; closes it. */
+static st_status take_stream(uint8_t **bytes, size_t *n, FILE *f, char **stream, const size_t *stream_n, st_error *err)
+{
+    const bool ok = fclose(f) == 0;
+    if (ok) *bytes = st_malloc(*stream_n);
+    if (*bytes) {
+        memcpy(*bytes, *stream, *stream_n);
+        *n = *stream_n;
+    }
+    free(*stream); /* the C library's */
+    return *bytes ? ST_OK : st_fail(err, ST_ERR_NOMEM, "no memory for an encoded picture");
+}
+
+static st_status check_png(const st_png_picture *p, st_error *err)
+{
+    if (p->channels != 1 && p->channels != 3)
+        return st_fail(err, ST_ERR_INVALID_ARG, "PNG to encode has %d channels, expected 1 or 3", p->channels);
+    if (p->bits != 8 && (p->bits != 16 || p->channels != 1))
+        return st_fail(err, ST_ERR_INVALID_ARG, "PNG to encode has %d bits in %d channels, expected 8, or 16 in one",
+                       p->bits, p->channels);
+    if (!p->palette) return ST_OK;
+    if (p->bits != 8 || p->channels != 1 || p->n_palette == 0 || p->n_palette > 256)
+        return st_fail(err, ST_ERR_INVALID_ARG, "PNG to encode: a palette of %u colours, expected 1 to 256 and 8-bit "
+                       "pixels of one channel", p->n_palette);
+    const uint8_t *pixels = p->pixels;
+    for (size_t i = 0; i < (size_t)p->width * p->height; i++)
+        if (pixels[i] >= p->n_palette)
+            return st_fail(err, ST_ERR_INVALID_ARG, "PNG to encode: a pixel has colour %u of %u", pixels[i],
+                           p->n_palette);
+    return ST_OK;
+}
+
+st_status st_png_encode(uint8_t **bytes, size_t *n_bytes, const st_png_picture *picture, st_error *err)
+{
+    char *stream = NULL;
+    size_t n = 0;
+    *bytes = NULL;
+    *n_bytes = 0;
+    st_status status =
+        check_arguments("PNG", picture->pixels, picture->width, picture->height, PNG_UINT_31_MAX, err);
+    if (status == ST_OK) status = check_png(picture, err);
+    if (status != ST_OK) return status;
+    png_writer *w = st_calloc(1, sizeof *w);
+    if (!w) return st_fail(err, ST_ERR_NOMEM, "no memory for a PNG encoder");
+    w->f = open_memstream(&stream, &n);
+    w->picture = *picture;
+    if (!w->f) {
+        st_free(w);
+        return st_fail(err, ST_ERR_NOMEM, "no memory for a PNG encoder");
+    }
+    status = encode_png(w, "PNG", err);
+    png_destroy_write_struct(&w->png, &w->info);
+    if (status == ST_OK) status = take_stream(bytes, n_bytes, w->f, &stream, &n, err);
+    else fclose(w->f), free(stream); /* the C library's */
     st_free(w);
     return status;
 }
@@ -179,20 +251,58 @@ static st_status encode_jpeg(jpeg_writer *w, const char *path, FILE *f, const ui
     return ST_OK;
 }
 
-st_status st_jpeg_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height, int quality,
-                        st_error *err)
+static st_status check_jpeg(const char *name, const uint8_t *rgb, uint32_t width, uint32_t height, int quality,
+                            st_error *err)
 {
-    st_out out = { 0 };
-    st_status status = check_arguments(path, rgb, width, height, JPEG_MAX_DIMENSION, err);
+    const st_status status = check_arguments(name, rgb, width, height, JPEG_MAX_DIMENSION, err);
     if (status != ST_OK) return status;
     if (quality < 1 || quality > 100)
-        return st_fail(err, ST_ERR_INVALID_ARG, "%s: JPEG quality is %d, expected 1 to 100", path, quality);
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: JPEG quality is %d, expected 1 to 100", name, quality);
+    return ST_OK;
+}
+
+static jpeg_writer *new_jpeg_writer(void)
+{
     jpeg_writer *w = st_calloc(1, sizeof *w);
-    if (!w) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a JPEG encoder", path);
+    if (!w) return NULL;
     w->jpeg.err = jpeg_std_error(&w->errors);
     w->errors.error_exit = on_jpeg_error;
     w->errors.emit_message = on_jpeg_message;
     w->errors.output_message = on_jpeg_output;
+    return w;
+}
+
+st_status st_jpeg_encode(uint8_t **bytes, size_t *n_bytes, const uint8_t *rgb, uint32_t width, uint32_t height,
+                         int quality, st_error *err)
+{
+    char *stream = NULL;
+    size_t n = 0;
+    *bytes = NULL;
+    *n_bytes = 0;
+    st_status status = check_jpeg("JPEG", rgb, width, height, quality, err);
+    if (status != ST_OK) return status;
+    jpeg_writer *w = new_jpeg_writer();
+    FILE *f = w ? open_memstream(&stream, &n) : NULL;
+    if (!f) {
+        st_free(w);
+        return st_fail(err, ST_ERR_NOMEM, "no memory for a JPEG encoder");
+    }
+    status = encode_jpeg(w, "JPEG", f, rgb, width, height, quality, err);
+    jpeg_destroy_compress(&w->jpeg);
+    if (status == ST_OK) status = take_stream(bytes, n_bytes, f, &stream, &n, err);
+    else fclose(f), free(stream); /* the C library's */
+    st_free(w);
+    return status;
+}
+
+st_status st_jpeg_write(const char *path, const uint8_t *rgb, uint32_t width, uint32_t height, int quality,
+                        st_error *err)
+{
+    st_out out = { 0 };
+    st_status status = check_jpeg(path, rgb, width, height, quality, err);
+    if (status != ST_OK) return status;
+    jpeg_writer *w = new_jpeg_writer();
+    if (!w) return st_fail(err, ST_ERR_NOMEM, "%s: no memory for a JPEG encoder", path);
     status = st_out_open(&out, path, err);
     if (status == ST_OK) {
         status = encode_jpeg(w, path, out.f, rgb, width, height, quality, err);
