@@ -3,19 +3,50 @@
  * Called from several threads at once, each call on one thread: the caller's OpenMP team is told to be 1 around it. The
  * instruction limit is a setting of the whole process that only counts before oneDNN's first use, so the first table
  * that asks decides; a table of a lower level that comes later is left with the gemm it has.
+ *
+ * Signals wait until a product is done: oneDNN's generated code takes the stack pointer for one of its work buffers on
+ * the heap, and a handler that ran then would write its frame over what lies before that buffer.
  */
 #include "kernels/kernels.h"
 
 #include <dnnl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 
+#include "kernels/dnnl/matmul_dnnl.h"
 #include "kernels/ref/gemm_ref.h"
 
 /* From libgomp, which oneDNN is linked with; omp.h is not there for every compiler. Both act on the calling thread
  * only. */
 int omp_get_max_threads(void);
 void omp_set_num_threads(int n);
+
+typedef struct caller {
+    int team;
+    sigset_t signals;
+} caller;
+
+/* What a fault raises comes through at all times: blocked, it would end the process without its handler. */
+static void enter_library(caller *c)
+{
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+    sigset_t waiting;
+    sigfillset(&waiting);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&waiting, faults[i]);
+    pthread_sigmask(SIG_BLOCK, &waiting, &c->signals);
+    c->team = omp_get_max_threads();
+    if (c->team != 1)
+        omp_set_num_threads(1);
+}
+
+static void leave_library(const caller *c)
+{
+    if (c->team != 1)
+        omp_set_num_threads(c->team);
+    pthread_sigmask(SIG_SETMASK, &c->signals, NULL);
+}
 
 static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b,
                       size_t ldb, bool accumulate, float *c, size_t ldc)
@@ -24,17 +55,19 @@ static void gemm_dnnl(bool trans_b, size_t m, size_t n, size_t k, const float *a
         return;
     dnnl_status_t status = dnnl_invalid_arguments;
     if (k > 0) { /* oneDNN leaves c alone, or refuses, when k is 0 */
-        const int team = omp_get_max_threads();
-        if (team != 1)
-            omp_set_num_threads(1);
+        caller before;
+        enter_library(&before);
         status = dnnl_sgemm('N', trans_b ? 'T' : 'N', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a,
                             (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, accumulate ? 1.0f : 0.0f, c, (dnnl_dim_t)ldc);
-        if (team != 1)
-            omp_set_num_threads(team);
+        leave_library(&before);
     }
     if (status != dnnl_success)
         st_gemm_ref(trans_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
 }
+
+/* With fewer rows than this AMX's tiles stay empty. */
+enum { AMX_ROWS = 32 };
+static bool has_amx; /* set before the first table is handed out */
 
 /* What serves the calls that the library refuses. Set before the first table is handed out. */
 static void (*built_in_u8s8)(size_t, size_t, size_t, const uint8_t *, size_t, const int8_t *, size_t, int32_t *,
@@ -48,21 +81,21 @@ static void gemm_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_
     if (m == 0 || n == 0)
         return;
     const int32_t no_offset = 0;
-    const int team = omp_get_max_threads();
     dnnl_status_t status = dnnl_invalid_arguments;
-    if (team != 1)
-        omp_set_num_threads(1);
-    if (k > 0)
+    caller before;
+    enter_library(&before);
+    if (has_amx && m >= AMX_ROWS && k > 0 && st_matmul_u8s8_dnnl(m, n, k, a, lda, b, ldb, c, ldc))
+        status = dnnl_success;
+    else if (k > 0)
         status = dnnl_gemm_u8s8s32('N', 'T', 'F', (dnnl_dim_t)m, (dnnl_dim_t)n, (dnnl_dim_t)k, 1.0f, a,
                                    (dnnl_dim_t)lda, 0, b, (dnnl_dim_t)ldb, 0, 0.0f, c, (dnnl_dim_t)ldc, &no_offset);
-    if (team != 1)
-        omp_set_num_threads(team);
+    leave_library(&before);
     if (status != dnnl_success)
         built_in_u8s8(m, n, k, a, lda, b, ldb, c, ldc);
 }
 
-/* Numbers: the same in 2.x and 3.x. VNNI adds int8 instructions and changes no fp32 result. */
-enum { ISA_AVX512 = 0x27, ISA_VNNI = 0x67 };
+/* Numbers: the same in 2.x and 3.x. VNNI and AMX add int8 and 16-bit instructions and change no fp32 result. */
+enum { ISA_AVX512 = 0x27, ISA_VNNI = 0x67, ISA_BF16 = 0xe7, ISA_AMX = 0x3e7 };
 
 static const char *isa_name(dnnl_cpu_isa_t isa)
 {
@@ -72,6 +105,8 @@ static const char *isa_name(dnnl_cpu_isa_t isa)
     case 0x7: return "avx2";
     case ISA_AVX512: return "avx512_core";
     case ISA_VNNI: return "avx512_core_vnni";
+    case ISA_BF16: return "avx512_core_bf16";
+    case ISA_AMX: return "avx512_core_amx";
     default: return "other";
     }
 }
@@ -87,7 +122,7 @@ static void write_name(void)
 void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const dnnl_cpu_isa_t limit = level == ST_CPU_AVX512 ? dnnl_cpu_isa_avx512_core_vnni : dnnl_cpu_isa_avx2;
+    const dnnl_cpu_isa_t limit = level == ST_CPU_AVX512 ? dnnl_cpu_isa_avx512_core_amx : dnnl_cpu_isa_avx2;
     (void)dnnl_set_max_cpu_isa(limit); /* refused after the first use: what counts is what is in force */
     if (((int)dnnl_get_effective_cpu_isa() & ~(int)limit) != 0)
         return;
@@ -97,6 +132,7 @@ void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level)
     if (!built_in_u8s8)
         built_in_u8s8 = k->gemm_u8s8;
     k->gemm_u8s8 = gemm_u8s8_dnnl;
+    has_amx = ((int)dnnl_get_effective_cpu_isa() & ISA_AMX) == ISA_AMX;
     /* Without VNNI the library adds pairs of products in 16 bits. */
     k->u8_max = ((int)dnnl_get_effective_cpu_isa() & ISA_VNNI) == ISA_VNNI ? 255 : 127;
 }

@@ -1,0 +1,107 @@
+/* matmul_dnnl.c: a primitive is made once per shape and kept: a model has some dozens of shapes. Weights stay where they
+ * are; the library re-orders a block of them at a time in scratch memory of its own, one per thread.
+ */
+#include "kernels/dnnl/matmul_dnnl.h"
+
+#include <dnnl.h>
+#include <pthread.h>
+#include <string.h>
+
+typedef struct shape {
+    size_t m, n, k, lda, ldb, ldc;
+} shape;
+
+typedef struct kept {
+    shape of;
+    dnnl_memory_desc_t a, b, c; /* a pointer in 3.x, a struct in 2.x */
+    dnnl_primitive_t primitive; /* NULL: the library refuses this shape */
+} kept;
+
+/* Never freed: as long-lived as the table of kernels that uses them. Places are written before `n_kept` counts them. */
+enum { MOST_KEPT = 512 };
+static kept all_kept[MOST_KEPT];
+static size_t n_kept;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static dnnl_engine_t engine;
+
+#if DNNL_VERSION_MAJOR >= 3
+static dnnl_status_t describe(dnnl_memory_desc_t *out, size_t rows, size_t cols, dnnl_data_type_t type, size_t row_step,
+                              size_t col_step)
+{
+    const dnnl_dims_t dims = { (dnnl_dim_t)rows, (dnnl_dim_t)cols };
+    const dnnl_dims_t strides = { (dnnl_dim_t)row_step, (dnnl_dim_t)col_step };
+    return dnnl_memory_desc_create_with_strides(out, 2, dims, type, strides);
+}
+static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p)
+{
+    return dnnl_matmul_primitive_desc_create(out, engine, p->a, p->b, NULL, p->c, NULL);
+}
+#define DESC(d) (d)
+#else
+static dnnl_status_t describe(dnnl_memory_desc_t *out, size_t rows, size_t cols, dnnl_data_type_t type, size_t row_step,
+                              size_t col_step)
+{
+    const dnnl_dims_t dims = { (dnnl_dim_t)rows, (dnnl_dim_t)cols };
+    const dnnl_dims_t strides = { (dnnl_dim_t)row_step, (dnnl_dim_t)col_step };
+    return dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides);
+}
+static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p)
+{
+    dnnl_matmul_desc_t op;
+    const dnnl_status_t status = dnnl_matmul_desc_init(&op, &p->a, &p->b, NULL, &p->c);
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, NULL, engine, NULL) : status;
+}
+#define DESC(d) (&(d))
+#endif
+
+/* Under the lock. */
+static void make(kept *p)
+{
+    const shape *s = &p->of;
+    dnnl_primitive_desc_t pd = NULL;
+    p->primitive = NULL;
+    if (!engine && dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) return;
+    if (describe(&p->a, s->m, s->k, dnnl_u8, s->lda, 1) != dnnl_success) return;
+    if (describe(&p->b, s->k, s->n, dnnl_s8, 1, s->ldb) != dnnl_success) return;
+    if (describe(&p->c, s->m, s->n, dnnl_s32, s->ldc, 1) != dnnl_success) return;
+    if (describe_product(&pd, p) != dnnl_success) return;
+    if (dnnl_primitive_create(&p->primitive, pd) != dnnl_success) p->primitive = NULL;
+    (void)dnnl_primitive_desc_destroy(pd);
+}
+
+static const kept *find(const shape *s)
+{
+    const kept *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_kept && !found; i++)
+        if (memcmp(&all_kept[i].of, s, sizeof *s) == 0) found = &all_kept[i];
+    if (!found && n_kept < MOST_KEPT) {
+        all_kept[n_kept].of = *s;
+        make(&all_kept[n_kept]);
+        found = &all_kept[n_kept++];
+    }
+    pthread_mutex_unlock(&lock);
+    return found && found->primitive ? found : NULL;
+}
+
+bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
+                         int32_t *c, size_t ldc)
+{
+    const kept *p = find(&(shape){ m, n, k, lda, ldb, ldc });
+    dnnl_memory_t memory[3] = { NULL };
+    dnnl_stream_t stream = NULL;
+    if (!p) return false;
+    /* the library's handles are not const; it reads a and b only */
+    dnnl_status_t status = dnnl_memory_create(&memory[0], DESC(p->a), engine, (void *)(uintptr_t)a);
+    if (status == dnnl_success) status = dnnl_memory_create(&memory[1], DESC(p->b), engine, (void *)(uintptr_t)b);
+    if (status == dnnl_success) status = dnnl_memory_create(&memory[2], DESC(p->c), engine, c);
+    if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
+    if (status == dnnl_success) {
+        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] }, { DNNL_ARG_WEIGHTS, memory[1] }, { DNNL_ARG_DST, memory[2] } };
+        status = dnnl_primitive_execute(p->primitive, stream, 3, args);
+    }
+    for (size_t i = 0; i < 3; i++)
+        if (memory[i]) (void)dnnl_memory_destroy(memory[i]);
+    if (stream) (void)dnnl_stream_destroy(stream);
+    return status == dnnl_success;
+}
