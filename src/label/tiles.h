@@ -68,4 +68,9 @@ ST_MUSTCHECK st_status st_label_pieces_add(st_label_pieces *pieces, const st_lab
 ST_MUSTCHECK st_status st_label_join(st_label_pieces *pieces, const st_label_layout *layout, const st_cancel *cancel,
                                      st_error *err);
 
+/* st_label_find in tiles, as the job's options have them: every view is encoded once and asked every phrase. A phrase's
+ * presence is the largest of all views. A picture of one view is st_label_find's. */
+ST_MUSTCHECK st_status st_label_find_tiles(st_label_picture *picture, const st_label_engine *engine,
+                                           const st_bitmap *pixels, st_error *err);
+
 #endif
