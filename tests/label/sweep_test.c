@@ -8,11 +8,11 @@
 #include "label/sweep.h"
 
 static char *phrases[] = { "cat", "kitten", "dog" };
-static char *none[2];
+static char *nothing[2];
 static st_label_class classes[] = {
-    { .id = 2, .name = "cat", .phrases = phrases, .n_phrases = 2, .concepts = none, .digests = none,
+    { .id = 2, .name = "cat", .phrases = phrases, .n_phrases = 2, .concepts = nothing, .digests = nothing,
       .threshold = 0.4f },
-    { .id = 5, .name = "dog", .phrases = phrases + 2, .n_phrases = 1, .concepts = none, .digests = none,
+    { .id = 5, .name = "dog", .phrases = phrases + 2, .n_phrases = 1, .concepts = nothing, .digests = nothing,
       .threshold = 0.6f, .max_area = { 0.5, true } },
 };
 static const st_label_job job = { .classes = classes, .n_classes = 2 };
