@@ -28,11 +28,16 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
 endif()
 
 # oneDNN 2.x (Debian) and 3.x (Ubuntu) both have dnnl_sgemm; it runs single-threaded inside our tiles, so its OpenMP team is told to be one thread.
+# What was found stays in the build folder's cache, so the option is asked again.
+set(ST_HAVE_DNNL OFF)
 if(ST_DNNL AND ST_X86)
   find_path(DNNL_INCLUDE dnnl.h)
   find_library(DNNL_LIBRARY dnnl)
+  if(DNNL_INCLUDE AND DNNL_LIBRARY)
+    set(ST_HAVE_DNNL ON)
+  endif()
 endif()
-if(DNNL_INCLUDE AND DNNL_LIBRARY)
+if(ST_HAVE_DNNL)
   list(APPEND ST_LIBS ${DNNL_LIBRARY} gomp)
   list(APPEND ST_DEFS ST_HAVE_DNNL=1)
 else()
