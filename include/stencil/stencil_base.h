@@ -69,6 +69,11 @@ typedef enum st_log_level { ST_LOG_ERROR = 0, ST_LOG_WARN = 1, ST_LOG_INFO = 2, 
  * thread that calls into the library. */
 typedef void st_log_fn(void *user, st_log_level level, const char *line);
 
+/* Writes a file that appears complete or not at all: a temporary name beside it, then a rename. A file that was there
+ * keeps its permissions, a link stays a link, a pipe or device is written straight through; a pipe that nobody reads is
+ * an error. */
+ST_API ST_MUSTCHECK st_status st_file_write(const char *path, const void *bytes, size_t n_bytes, st_error *err);
+
 #ifdef __cplusplus
 }
 #endif

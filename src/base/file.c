@@ -244,3 +244,18 @@ void st_out_abort(st_out *out)
     st_free(out->path);
     *out = (st_out){ 0 };
 }
+
+st_status st_file_write(const char *path, const void *bytes, size_t n_bytes, st_error *err)
+{
+    st_out out;
+    if (!path || (!bytes && n_bytes > 0))
+        return st_fail(err, ST_ERR_INVALID_ARG, "file: no path or no bytes given");
+    st_status status = st_out_open(&out, path, err);
+    if (status != ST_OK) return status;
+    if (n_bytes > 0 && fwrite(bytes, 1, n_bytes, out.f) != n_bytes) {
+        status = st_fail_errno(err, ST_ERR_IO, "%s: cannot write", path);
+        st_out_abort(&out);
+        return status;
+    }
+    return st_out_commit(&out, err);
+}

@@ -3,8 +3,10 @@
 #include "cli/cli.h"
 #include "front/options.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 const st_command st_commands[] = {
     { "segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help },
@@ -92,8 +94,28 @@ void st_cmd_help_help(FILE *to)
         to);
 }
 
+/* A stream that was closed before the start: no file may get its number, or messages would land in that file. Reading
+ * ends at once; writing to standard output fails, and is told. */
+static void hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+}
+
+/* What a command printed may still wait in the buffer, or have been lost in a full disk or a closed pipe. */
+static int finish_output(int code)
+{
+    const bool whole = fflush(stdout) == 0 && !ferror(stdout);
+    if (whole || code != ST_EXIT_OK) return code;
+    st_console console;
+    st_console_init(&console, 0);
+    st_console_error(&console, "standard output: cannot be written");
+    return ST_EXIT_OUTPUT;
+}
+
 int main(int argc, char **argv)
 {
+    hold_streams();
     if (argc < 2) {
         overview(stderr);
         return ST_EXIT_USAGE;
@@ -103,5 +125,5 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) name = "version";
     const st_command *command = find(name);
     if (!command) return unknown(name);
-    return command->run(argc - 1, argv + 1);
+    return finish_output(command->run(argc - 1, argv + 1));
 }

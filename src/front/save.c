@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -40,7 +39,13 @@ static char *folder_of(const char *path)
 st_status st_save_possible(const char *path, st_error *err)
 {
     if (!path[0]) return st_fault(err, ST_ERR_INVALID_ARG, "output: an empty file name");
-    if (st_is_folder(path)) return st_fault(err, ST_ERR_IO, "%s: is a folder, expected a file name", path);
+    struct stat st;
+    const bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode)) return st_fault(err, ST_ERR_IO, "%s: is a folder, expected a file name", path);
+    if (exists && !S_ISREG(st.st_mode)) { /* a pipe or device is written as it is: its folder does not matter */
+        if (access(path, W_OK) == 0) return ST_OK;
+        return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    }
     char *folder = folder_of(path);
     if (!folder) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
     st_status status = ST_OK;
@@ -74,49 +79,13 @@ static bool write_all(int fd, const char *text, size_t n)
     return true;
 }
 
-static st_status save_file(const char *path, char *tmp, size_t tmp_size, const char *text, size_t n, st_error *err)
-{
-    int fd = -1;
-    for (unsigned i = 0; fd < 0 && i < 100; i++) { /* a name that nobody has */
-        snprintf(tmp, tmp_size, "%s.%ld-%u.tmp", path, (long)getpid(), i);
-        fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) break;
-    }
-    if (fd < 0) return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
-    const bool ok = write_all(fd, text, n) && fsync(fd) == 0;
-    int why = errno;
-    const bool closed = close(fd) == 0;
-    if (ok && !closed) why = errno;
-    if (ok && closed && rename(tmp, path) == 0) return ST_OK;
-    if (ok && closed) why = errno;
-    unlink(tmp);
-    return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
-}
-
-/* Pipes and devices (/dev/stdout, a named pipe) cannot be replaced by a rename: they are written as they are. */
-static st_status save_special(const char *path, const char *text, size_t n, st_error *err)
-{
-    const int fd = open(path, O_WRONLY | O_CLOEXEC);
-    const bool ok = fd >= 0 && write_all(fd, text, n);
-    const int why = errno;
-    if (fd >= 0) close(fd);
-    return ok ? ST_OK : st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
-}
-
 st_status st_save_text(const char *path, const char *text, size_t n, st_error *err)
 {
     if (!path || strcmp(path, "-") == 0) {
         if (write_all(STDOUT_FILENO, text, n)) return ST_OK;
         return st_fault(err, ST_ERR_IO, "standard output: cannot be written: %s", strerror(errno));
     }
-    struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return save_special(path, text, n, err);
-    const size_t size = strlen(path) + 48;
-    char *tmp = malloc(size);
-    if (!tmp) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
-    const st_status status = save_file(path, tmp, size, text, n, err);
-    free(tmp);
-    return status;
+    return st_file_write(path, text, n, err);
 }
 
 /* ---- names ---- */

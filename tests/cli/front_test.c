@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- options ---- */
@@ -178,6 +179,50 @@ static void files_appear_whole(void **state)
     snprintf(path, sizeof path, "%s/out.json", folder);
     assert_int_equal(st_save_folder(path, &err), ST_ERR_IO);
     assert_int_equal(st_save_text("/dev/full", "x", 1, &err), ST_ERR_IO);
+}
+
+/* What is there stays what it is: the longest name, a link, permissions; a pipe that nobody reads is no reason to wait. */
+static void files_keep_their_nature(void **state)
+{
+    (void)state;
+    char path[512], link[512];
+    st_error err;
+    struct stat st;
+    const size_t before = (size_t)n_files();
+    const size_t n_folder = strlen(folder);
+    memcpy(path, folder, n_folder);
+    path[n_folder] = '/';
+    memset(path + n_folder + 1, 'n', 255); /* NAME_MAX */
+    path[n_folder + 256] = '\0';
+    assert_int_equal(st_save_text(path, "long", 4, &err), ST_OK);
+    check_content(path, "long");
+    assert_int_equal(unlink(path), 0);
+
+    snprintf(path, sizeof path, "%s/real", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(st_save_text(path, "old", 3, &err), ST_OK);
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(symlink("real", link), 0);
+    assert_int_equal(st_save_text(link, "new", 3, &err), ST_OK);
+    check_content(path, "new");
+    assert_int_equal(lstat(link, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    assert_int_equal(unlink(link), 0);
+
+    assert_int_equal(mkfifo(link, 0600), 0);
+    alarm(20); /* a hang is a failure */
+    assert_int_equal(st_save_text(link, "x", 1, &err), ST_ERR_IO);
+    alarm(0);
+    assert_non_null(strstr(err.message, link));
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(n_files(), before);
+
+    /* devices do not depend on their folder */
+    assert_int_equal(st_save_possible("/dev/null", &err), ST_OK);
+    assert_int_equal(st_save_text("/dev/null", "x", 1, &err), ST_OK);
 }
 
 static void check_name(st_names *names, const char *source, const char *tail, const char *expected)
@@ -363,6 +408,7 @@ int main(void)
         cmocka_unit_test(numbers_are_strict),
         cmocka_unit_test(nearest_words),
         cmocka_unit_test_setup_teardown(files_appear_whole, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(files_keep_their_nature, make_folder, remove_folder),
         cmocka_unit_test(names_do_not_collide),
         cmocka_unit_test(phrases_become_parts_of_names),
         cmocka_unit_test(json_is_the_documented_one),
