@@ -52,6 +52,8 @@ typedef struct st_label_negatives {
 } st_label_negatives;
 /* More than this share of empty pictures is too often. */
 #define ST_LABEL_MAX_FALSE 0.02
+/* Below the output folder of a job: the job of its negatives. */
+#define ST_LABEL_NEGATIVES_FOLDER "negatives"
 
 ST_MUSTCHECK st_status st_label_negatives_begin(st_label_negatives *out, const st_label_job *job,
                                                 const float *thresholds, size_t n, st_error *err);
