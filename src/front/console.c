@@ -112,19 +112,42 @@ static void cut(char *text, size_t n)
     text[n] = '\0';
 }
 
-void st_console_progress(void *user, const char *stage, size_t done, size_t total)
+static bool is_time_to_draw(st_console *c, bool last)
 {
-    st_console *c = user;
     const double t = now();
-    if (!c->shows_progress || t - c->started < SHOW_AFTER_S || t - c->last_drawn < REDRAW_S) return;
+    if (!c->shows_progress || t - c->started < SHOW_AFTER_S || (!last && t - c->last_drawn < REDRAW_S)) return false;
     c->last_drawn = t;
-    char line[320];
-    snprintf(line, sizeof line, "%s%s%s %zu/%zu  %.0f s", c->what, c->what[0] ? "  " : "", stage, done, total, t - c->started);
+    return true;
+}
+
+static void draw(st_console *c, char *line)
+{
     hide_controls(line);
     cut(line, columns() - 1);
     fprintf(stderr, "\r\033[K%s", line);
     fflush(stderr);
     c->line_shown = true;
+}
+
+void st_console_progress(void *user, const char *stage, size_t done, size_t total)
+{
+    st_console *c = user;
+    char line[320];
+    if (!is_time_to_draw(c, false)) return;
+    snprintf(line, sizeof line, "%s%s%s %zu/%zu  %.0f s", c->what, c->what[0] ? "  " : "", stage, done, total,
+             now() - c->started);
+    draw(c, line);
+}
+
+void st_console_line(st_console *c, bool last, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+    if (!is_time_to_draw(c, last)) return;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    draw(c, line);
 }
 
 void st_console_log(void *user, st_log_level level, const char *line)

@@ -31,6 +31,8 @@ void st_console_task(st_console *c, const char *fmt, ...) ST_PRINTF(2, 3);
 /* An st_progress_fn and an st_log_fn; `user` is the console. */
 void st_console_progress(void *user, const char *stage, size_t done, size_t total);
 void st_console_log(void *user, st_log_level level, const char *line);
+/* The progress line in the caller's own words; `last`: however soon after the one before. */
+void st_console_line(st_console *c, bool last, const char *fmt, ...) ST_PRINTF(3, 4);
 /* Wipes the progress line. */
 void st_console_clear(st_console *c);
 
