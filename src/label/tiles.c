@@ -38,6 +38,12 @@ static st_status settle(uint32_t *side, uint32_t *shared, const st_label_tiling 
     return ST_OK;
 }
 
+st_status st_label_tiling_check(const st_label_tiling *tiling, uint32_t input_size, st_error *err)
+{
+    uint32_t side, shared;
+    return tiling->on ? settle(&side, &shared, tiling, input_size, err) : ST_OK;
+}
+
 st_status st_label_layout_make(st_label_layout *out, uint32_t width, uint32_t height, const st_label_tiling *tiling,
                                uint32_t input_size, st_error *err)
 {

@@ -21,6 +21,8 @@ typedef struct st_label_layout {
     bool whole;             /* the last view is the whole picture */
 } st_label_layout;
 
+/* Whether the options make sense for a model of this input size: asked once, before pictures are looked at. */
+ST_MUSTCHECK st_status st_label_tiling_check(const st_label_tiling *tiling, uint32_t input_size, st_error *err);
 /* A picture that fits in one tile has one view, the whole of it; so has every picture when tiling is off. The
  * overlap is at most half a tile. On failure *out is zeroed. */
 ST_MUSTCHECK st_status st_label_layout_make(st_label_layout *out, uint32_t width, uint32_t height,
