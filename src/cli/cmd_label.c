@@ -1,12 +1,14 @@
 /* cmd_label.c: `stencil label`: a job, or a verb on a job's folder. A folder of pictures that is called like a verb is
  * given as ./NAME.
  */
+#include "cli/label_sweep.h"
 #include "cli/label_verbs.h"
 
 #include <string.h>
 
 static const st_command verbs[] = {
     { "", "", NULL, NULL }, /* so that the table may be empty */
+    { "sweep", "what every threshold would export", st_cmd_label_sweep, st_cmd_label_sweep_help },
 };
 
 int st_cmd_label(int argc, char **argv)

@@ -3,6 +3,7 @@
  */
 #include "cli/choices.h"
 #include "cli/label_sweep.h"
+#include "cli/label_verbs.h"
 #include "front/fault.h"
 #include "front/options.h"
 #include "front/save.h"

@@ -5,8 +5,6 @@
 #include "cli/cli.h"
 #include "label/sweep.h"
 
-/* argv[0] is "sweep". */
-int st_cmd_label_sweep(int argc, char **argv);
 void st_cmd_label_sweep_help(FILE *to);
 
 /* What is shown: `negatives` without pictures when none were looked at. */
