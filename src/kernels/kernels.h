@@ -73,6 +73,10 @@ typedef struct st_kernels {
      * result of the row. */
     void (*quantize)(uint8_t *q, float *scale, int32_t *zero, const float *x, const float *smooth, size_t n,
                      int u8_max);
+    /* The same without a zero point: q[i] = round(x[i] / *scale) in -127 .. 127, *sum the sum of q. */
+    void (*quantize_s8)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t n);
+    /* q[i] = round(u8_max exp(x[i] - shift)), shift >= max(x): exp_sum's exponentials as bytes. NaN gives any byte. */
+    void (*exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int u8_max);
     /* One row of results: y[j] (+)= scale col_scale[j] (c[j] - zero sums[j]) + bias[j]; sums[j] is the sum of row j of
      * the weights; bias may be NULL. */
     void (*dequantize)(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
@@ -99,6 +103,12 @@ static inline float st_int8_step(int32_t *zero, float low, float high, int u8_ma
     *zero = (int32_t)(-low / step + 0.5f);
     if (*zero > u8_max) *zero = u8_max;
     return step;
+}
+
+/* The step of a row without a zero point, whose largest magnitude is `peak`. */
+static inline float st_int8_step_s8(float peak)
+{
+    return !(peak <= 3.0e38f) ? __builtin_nanf("") : peak > 1.0e-30f ? peak / 127.0f : 1.0f;
 }
 
 /* Each level's part (defined in its own folder; overwrites only what it does faster). */

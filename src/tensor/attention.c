@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include "base/checked.h"
+#include "tensor/attention_int8.h"
 
 /* For a few queries (the exemplar encoder's CLS looks at 5,184 keys alone) the library adds one product after the other into the sum. Short blocks, each summed from zero, keep
  * its rounding error that of a blocked sum; speed does not matter there. */
@@ -122,6 +123,10 @@ static void attention_item(void *arg, size_t item, unsigned slot)
 
 void st_attention_run(const st_run *run, const st_attention *a)
 {
+    if (a->int8 && st_attention_int8_can(a)) {
+        st_attention_int8_run(run, a);
+        return;
+    }
     const size_t mark = st_arena_mark(run->arena);
     attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK};
     const size_t longest = a->n_q > FEW_QUERIES ? KEY_BLOCK : KEY_BLOCK_FEW_QUERIES, n_key_blocks = (a->n_k + longest - 1) / longest;

@@ -7,7 +7,7 @@
 
 #include "base/checked.h"
 
-enum { TILE_ROWS = 288, TILE_COLS = 640, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96, QUANTIZE_ROWS = 32 };
+enum { TILE_ROWS = 576, TILE_COLS = 512, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96, QUANTIZE_ROWS = 32 };
 
 typedef struct int8_job {
     const st_kernels *k;

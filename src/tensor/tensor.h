@@ -38,6 +38,7 @@ typedef struct st_attention {
      * Both are [heads][n_q][grid]; n_k = grid*grid. */
     const float *rpb_x, *rpb_y;
     size_t grid;
+    bool int8; /* both products in int8 where that form exists (attention_int8.h): the trunk of a quantised model */
 } st_attention;
 void st_attention_run(const st_run *run, const st_attention *a);
 

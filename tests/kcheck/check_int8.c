@@ -83,6 +83,54 @@ static void check_quantize(const st_kernels *k, size_t n, bool smooth_too)
     kc_end();
 }
 
+static void check_quantize_s8(const st_kernels *k, size_t n)
+{
+    if (!kc_begin("quantize_s8 n=%zu", n))
+        return;
+    float *x = kc_floats(n);
+    int8_t *got = bytes(n, 1), *want = bytes(n, 1);
+    for (int shape = 0; shape < 4 && !kc_failed(); shape++) {
+        float got_scale = 0.0f, want_scale = 0.0f;
+        int32_t got_sum = 0, want_sum = 0;
+        kc_fill(x, n, false);
+        for (size_t i = 0; i < n && shape == 1; i++) x[i] = 0.0f;
+        for (size_t i = 0; i < n && shape == 2; i++) x[i] = i % 7 ? x[i] : -50.0f * x[i];
+        if (shape == 3) x[n / 2] = n % 2 ? NAN : -INFINITY;
+        KC_CALL(k->quantize_s8(got, &got_scale, &got_sum, x, n));
+        scalar()->quantize_s8(want, &want_scale, &want_sum, x, n);
+        kc_same(n, got_scale, want_scale);
+        if (shape == 3) {
+            if (!isnan(got_scale)) kc_fail("NaN or infinity came out as scale %g", (double)got_scale);
+            continue;
+        }
+        if (got_sum != want_sum) kc_fail("sum %d, want %d", (int)got_sum, (int)want_sum);
+        for (size_t i = 0; i < n && !kc_failed(); i++) {
+            if (got[i] != want[i] || got[i] == -128) kc_fail("at %zu: got %d, want %d", i, got[i], want[i]);
+            kc_near(i, (double)got_scale * got[i], (double)x[i], 0.502 * (double)got_scale);
+        }
+    }
+    kc_end();
+}
+
+/* A byte may differ from the scalar one's where the exponential lies within its error of a half. */
+static void check_exp_u8(const st_kernels *k, size_t n)
+{
+    if (!kc_begin("exp_u8 n=%zu", n))
+        return;
+    float *x = kc_floats(n);
+    uint8_t *got = bytes(n, 1);
+    float most = -INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)kc_uniform(-9.0, 3.0);
+        most = x[i] > most ? x[i] : most;
+    }
+    if (n > 1) x[0] = -INFINITY;
+    KC_CALL(k->exp_u8(got, x, n, most, k->u8_max));
+    for (size_t i = 0; i < n && !kc_failed(); i++)
+        kc_near(i, (double)got[i], (double)k->u8_max * exp((double)(x[i] - most)), 0.5001);
+    kc_end();
+}
+
 static void check_dequantize(const st_kernels *k, size_t n, bool accumulate, bool with_bias)
 {
     if (!kc_begin("dequantize n=%zu accumulate=%d bias=%d", n, (int)accumulate, (int)with_bias))
@@ -116,6 +164,8 @@ void kc_int8(const st_kernels *k)
     for (size_t i = 0; i < kc_n_sizes; i++) {
         check_quantize(k, kc_sizes[i], i % 2);
         check_quantize(k, kc_sizes[i], i % 2 == 0);
+        check_quantize_s8(k, kc_sizes[i]);
+        check_exp_u8(k, kc_sizes[i]);
         for (int way = 0; way < 4; way++)
             check_dequantize(k, kc_sizes[i], way % 2, way / 2);
     }

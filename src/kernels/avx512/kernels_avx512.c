@@ -6,8 +6,9 @@
 #include "kernels/avx512/simd_avx512.h"
 /* the words above first */
 #include "kernels/tmpl/gemm_tmpl.h"
-#include "kernels/tmpl/int8_tmpl.h"
 #include "kernels/tmpl/rows_tmpl.h"
+/* after rows_tmpl.h, whose exponential it uses */
+#include "kernels/tmpl/int8_tmpl.h"
 
 void st_kernels_set_avx512(st_kernels *k)
 {

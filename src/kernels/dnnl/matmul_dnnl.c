@@ -1,5 +1,6 @@
 /* matmul_dnnl.c: a primitive is made once per shape and kept: a model has some dozens of shapes. Weights stay where they
- * are; the library re-orders a block of them at a time in scratch memory of its own, one per thread.
+ * are; the library re-orders a block of them at a time in scratch memory. That is ours, one piece per call: the
+ * library's own belongs to the thread that made the primitive, and two threads would write into it at once.
  */
 #include "kernels/dnnl/matmul_dnnl.h"
 
@@ -7,13 +8,16 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 typedef struct shape {
     size_t m, n, k, lda, ldb, ldc;
 } shape;
 
 typedef struct kept {
     shape of;
-    dnnl_memory_desc_t a, b, c; /* a pointer in 3.x, a struct in 2.x */
+    dnnl_memory_desc_t a, b, c, bytes; /* bytes: the scratch memory; a pointer in 3.x, a struct in 2.x */
+    size_t scratch;             /* bytes; 0: none */
     dnnl_primitive_t primitive; /* NULL: the library refuses this shape */
 } kept;
 
@@ -32,9 +36,9 @@ static dnnl_status_t describe(dnnl_memory_desc_t *out, size_t rows, size_t cols,
     const dnnl_dims_t strides = { (dnnl_dim_t)row_step, (dnnl_dim_t)col_step };
     return dnnl_memory_desc_create_with_strides(out, 2, dims, type, strides);
 }
-static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p)
+static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p, dnnl_primitive_attr_t attr)
 {
-    return dnnl_matmul_primitive_desc_create(out, engine, p->a, p->b, NULL, p->c, NULL);
+    return dnnl_matmul_primitive_desc_create(out, engine, p->a, p->b, NULL, p->c, attr);
 }
 #define DESC(d) (d)
 #else
@@ -45,14 +49,15 @@ static dnnl_status_t describe(dnnl_memory_desc_t *out, size_t rows, size_t cols,
     const dnnl_dims_t strides = { (dnnl_dim_t)row_step, (dnnl_dim_t)col_step };
     return dnnl_memory_desc_init_by_strides(out, 2, dims, type, strides);
 }
-static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p)
+static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p, dnnl_primitive_attr_t attr)
 {
     dnnl_matmul_desc_t op;
     const dnnl_status_t status = dnnl_matmul_desc_init(&op, &p->a, &p->b, NULL, &p->c);
-    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, NULL, engine, NULL) : status;
+    return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : status;
 }
 #define DESC(d) (&(d))
 #endif
+
 
 /* Under the lock. */
 static void make(kept *p)
@@ -64,9 +69,17 @@ static void make(kept *p)
     if (describe(&p->a, s->m, s->k, dnnl_u8, s->lda, 1) != dnnl_success) return;
     if (describe(&p->b, s->k, s->n, dnnl_s8, 1, s->ldb) != dnnl_success) return;
     if (describe(&p->c, s->m, s->n, dnnl_s32, s->ldc, 1) != dnnl_success) return;
-    if (describe_product(&pd, p) != dnnl_success) return;
-    if (dnnl_primitive_create(&p->primitive, pd) != dnnl_success) p->primitive = NULL;
-    (void)dnnl_primitive_desc_destroy(pd);
+    dnnl_primitive_attr_t attr = NULL;
+    if (dnnl_primitive_attr_create(&attr) != dnnl_success) return;
+    if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
+        describe_product(&pd, p, attr) == dnnl_success) {
+        p->scratch = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0));
+        if (describe(&p->bytes, 1, p->scratch ? p->scratch : 1, dnnl_u8, p->scratch ? p->scratch : 1, 1) != dnnl_success ||
+            dnnl_primitive_create(&p->primitive, pd) != dnnl_success)
+            p->primitive = NULL;
+        (void)dnnl_primitive_desc_destroy(pd);
+    }
+    (void)dnnl_primitive_attr_destroy(attr);
 }
 
 static const kept *find(const shape *s)
@@ -88,20 +101,24 @@ bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t 
                          int32_t *c, size_t ldc)
 {
     const kept *p = find(&(shape){ m, n, k, lda, ldb, ldc });
-    dnnl_memory_t memory[3] = { NULL };
+    dnnl_memory_t memory[4] = { NULL };
     dnnl_stream_t stream = NULL;
     if (!p) return false;
+    void *scratch = st_aligned(p->scratch + 64, 64);
+    if (!scratch) return false;
     /* the library's handles are not const; it reads a and b only */
     dnnl_status_t status = dnnl_memory_create(&memory[0], DESC(p->a), engine, (void *)(uintptr_t)a);
     if (status == dnnl_success) status = dnnl_memory_create(&memory[1], DESC(p->b), engine, (void *)(uintptr_t)b);
     if (status == dnnl_success) status = dnnl_memory_create(&memory[2], DESC(p->c), engine, c);
+    if (status == dnnl_success) status = dnnl_memory_create(&memory[3], DESC(p->bytes), engine, scratch);
     if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
     if (status == dnnl_success) {
-        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] }, { DNNL_ARG_WEIGHTS, memory[1] }, { DNNL_ARG_DST, memory[2] } };
-        status = dnnl_primitive_execute(p->primitive, stream, 3, args);
+        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] }, { DNNL_ARG_WEIGHTS, memory[1] }, { DNNL_ARG_DST, memory[2] }, { DNNL_ARG_SCRATCHPAD, memory[3] } };
+        status = dnnl_primitive_execute(p->primitive, stream, 4, args);
     }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 4; i++)
         if (memory[i]) (void)dnnl_memory_destroy(memory[i]);
     if (stream) (void)dnnl_stream_destroy(stream);
+    st_free(scratch);
     return status == dnnl_success;
 }

@@ -40,6 +40,29 @@ static void quantize_ref(uint8_t *q, float *scale, int32_t *zero, const float *x
     }
 }
 
+static void quantize_s8_ref(int8_t *q, float *scale, int32_t *sum, const float *x, size_t n)
+{
+    float peak = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        peak = isnan(peak) || fabsf(x[i]) <= peak ? peak : fabsf(x[i]); /* NaN stays */
+    *scale = st_int8_step_s8(peak);
+    *sum = 0;
+    const float inverse = *scale > 0.0f ? 1.0f / *scale : 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        const float v = fminf(fmaxf(fmaf(x[i], inverse, 128.0f), 1.0f), 255.0f);
+        q[i] = (int8_t)(lrintf(v) - 128);
+        *sum += q[i];
+    }
+}
+
+static void exp_u8_ref(uint8_t *q, const float *x, size_t n, float shift, int u8_max)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float d = x[i] - shift;
+        q[i] = (uint8_t)lrintf(fminf(fmaxf((float)exp((double)d) * (float)u8_max, 0.0f), (float)u8_max));
+    }
+}
+
 static void dequantize_ref(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
                            const int32_t *sums, const float *bias, bool accumulate)
 {
@@ -54,5 +77,7 @@ void st_kernels_set_int8_ref(st_kernels *k)
     k->gemm_u8s8 = gemm_u8s8_ref;
     k->u8_max = 255;
     k->quantize = quantize_ref;
+    k->quantize_s8 = quantize_s8_ref;
+    k->exp_u8 = exp_u8_ref;
     k->dequantize = dequantize_ref;
 }

@@ -60,6 +60,50 @@ static void FN(quantize)(uint8_t *q, float *scale, int32_t *zero, const float *x
     }
 }
 
+static void FN(quantize_s8)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t n)
+{
+    const vf none = vf_set1(0.0f);
+    vmax peak = vmax_start(none); /* of x and of -x; it remembers NaN */
+    const size_t whole = n / VF_N * VF_N;
+    for (size_t i = 0; i < whole; i += VF_N)
+        peak = vmax_with(vmax_with(peak, vf_load(x + i)), vf_sub(none, vf_load(x + i)));
+    if (whole < n) {
+        const vf v = vf_load_n(x + whole, n - whole);
+        peak = vmax_with(vmax_with(peak, v), vf_sub(none, v));
+    }
+    *scale = st_int8_step_s8(vmax_end(peak));
+    const vf inverse = vf_set1(*scale > 0.0f ? 1.0f / *scale : 0.0f), middle = vf_set1(128.0f);
+    const vf least = vf_set1(1.0f), most = vf_set1(255.0f);
+    int32_t total = 0;
+    for (size_t i = 0; i < n; i += VF_N) {
+        uint8_t bytes[VF_N];
+        const size_t m = n - i < VF_N ? n - i : VF_N;
+        const vf v = m == VF_N ? vf_load(x + i) : vf_load_n(x + i, m);
+        vf_store_u8(bytes, vf_min_keep(most, vf_max_keep(least, vf_fma(v, inverse, middle))));
+        for (size_t j = 0; j < m; j++) {
+            q[i + j] = (int8_t)(bytes[j] - 128);
+            total += bytes[j] - 128;
+        }
+    }
+    *sum = total;
+}
+
+static void FN(exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int u8_max)
+{
+    const vf s = vf_set1(shift), most = vf_set1((float)u8_max), none = vf_set1(0.0f);
+    const size_t whole = n / VF_N * VF_N;
+    for (size_t i = 0; i < whole; i += VF_N) {
+        const vf e = vf_mul(FN(exp_neg)(vf_sub(vf_load(x + i), s)), most);
+        vf_store_u8(q + i, vf_min_keep(most, vf_max_keep(none, e)));
+    }
+    if (whole < n) {
+        uint8_t last[VF_N];
+        const vf e = vf_mul(FN(exp_neg)(vf_sub(vf_load_n(x + whole, n - whole), s)), most);
+        vf_store_u8(last, vf_min_keep(most, vf_max_keep(none, e)));
+        memcpy(q + whole, last, n - whole);
+    }
+}
+
 static inline void FN(dequantize_one)(float *y, const int32_t *c, float scale, int32_t zero, const float *col_scale,
                                       const int32_t *sums, vf base)
 {
@@ -95,5 +139,7 @@ static void FN(set_int8)(st_kernels *k)
     k->gemm_u8s8 = FN(gemm_u8s8);
     k->u8_max = 255;
     k->quantize = FN(quantize);
+    k->quantize_s8 = FN(quantize_s8);
+    k->exp_u8 = FN(exp_u8);
     k->dequantize = FN(dequantize);
 }

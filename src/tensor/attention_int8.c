@@ -1,0 +1,210 @@
+/* attention_int8.c: attention with both products in int8, for the ViT of a quantised model. Scores and weights never leave
+ * a thread's cache. Per head and sequence, keys and values become bytes once:
+ *   - the mean key is taken off first: it adds the same to all scores of a query, which softmax does not see, and its
+ *     large channels would cost the others their precision (SageAttention, Zhang et al. 2024);
+ *   - a key has a scale of its own, a channel of the values too; queries have a scale and a zero point each.
+ * The weights of a block of keys, exp(score - largest of the block), lie in (0, 1] and become bytes; what they add up to
+ * is counted after rounding, by a row of ones below the values, so that rounding does not shift the mean.
+ */
+#include "tensor/attention_int8.h"
+
+#include <math.h>
+#include <string.h>
+#include "base/checked.h"
+
+enum { QUERY_BLOCK = 192, KEY_BLOCK = 576, MOST_CHANNELS = 256 };
+
+typedef struct int8_job {
+    const st_kernels *k;
+    const st_attention *a;
+    size_t n_blocks, key_block, n_rows; /* n_rows: keys of all sequences */
+    float scale;
+    int8_t *keys;      /* [heads][n_rows][d] */
+    float *key_scale;  /* [heads][n_rows] */
+    int32_t *key_sums; /* [heads][n_rows] */
+    int8_t *values;    /* [heads][n_seq][d + 1][n_k]; the last row is ones */
+    float *value_scale; /* [heads][n_seq][d] */
+    unsigned char *scratch; /* per slot */
+    size_t slot_bytes;
+} int8_job;
+
+/* One thread's scratch for one block of queries. */
+typedef struct block {
+    size_t n;
+    uint8_t *q;        /* [n, d] */
+    uint8_t *weights;  /* [n, key_block] */
+    int32_t *dots;     /* [n, key_block], then [n, d + 1] */
+    float *scores;     /* [n, key_block] */
+    float *sum;        /* [n, d] weighted values so far */
+    float *q_scale, *max, *total, *step; /* [n]; step: of the weights of this block of keys */
+    int32_t *q_zero;   /* [n] */
+} block;
+
+/* ---------------------------------------------------------------- keys and values, once per head and sequence */
+
+static void quantize_keys(const int8_job *job, size_t seq, size_t head)
+{
+    const st_attention *a = job->a;
+    const size_t d = a->head_width;
+    const float *rows = a->k + seq * a->n_k * a->ld_k + head * d;
+    float mean[MOST_CHANNELS] = { 0 }, row[MOST_CHANNELS];
+    for (size_t j = 0; j < a->n_k; j++) job->k->add(mean, rows + j * a->ld_k, d);
+    job->k->scale(mean, 1.0f / (float)a->n_k, d);
+    for (size_t j = 0; j < a->n_k; j++) {
+        const size_t at = head * job->n_rows + seq * a->n_k + j;
+        for (size_t c = 0; c < d; c++) row[c] = rows[j * a->ld_k + c] - mean[c];
+        job->k->quantize_s8(job->keys + at * d, &job->key_scale[at], &job->key_sums[at], row, d);
+    }
+}
+
+/* out[c][j] = round(rows[j][c] * inverse[c]) for n <= TURN rows: read along rows, written along columns. */
+enum { TURN = 32 };
+static void transpose(int8_t *out, size_t ld_out, const float *rows, size_t ld, size_t n, const float *inverse, size_t d)
+{
+    int8_t turned[TURN][MOST_CHANNELS];
+    for (size_t j = 0; j < n; j++)
+        for (size_t c = 0; c < d; c++) {
+            const float v = rows[j * ld + c] * inverse[c] + 12582912.0f; /* 1.5 * 2^23: rounds to an integer in the low bits */
+            int32_t bits;
+            memcpy(&bits, &v, sizeof bits);
+            turned[j][c] = (int8_t)(bits & 0xFF);
+        }
+    for (size_t c = 0; c < d; c++)
+        for (size_t j = 0; j < n; j++) out[c * ld_out + j] = turned[j][c];
+}
+
+static void quantize_values(const int8_job *job, size_t seq, size_t head)
+{
+    const st_attention *a = job->a;
+    const size_t d = a->head_width, n = a->n_k, at = head * a->n_seq + seq;
+    const float *rows = a->v + seq * n * a->ld_v + head * d;
+    float *scale = job->value_scale + at * d, inverse[MOST_CHANNELS];
+    int8_t *out = job->values + at * (d + 1) * n;
+    for (size_t c = 0; c < d; c++) scale[c] = 0.0f;
+    for (size_t j = 0; j < n; j++)
+        for (size_t c = 0; c < d; c++) {
+            const float v = fabsf(rows[j * a->ld_v + c]);
+            scale[c] = isnan(scale[c]) || v <= scale[c] ? scale[c] : v; /* NaN stays */
+        }
+    for (size_t c = 0; c < d; c++) {
+        inverse[c] = scale[c] > 1e-30f && scale[c] <= 1e30f ? 127.0f / scale[c] : 0.0f;
+        scale[c] = !(scale[c] <= 1e30f) ? NAN : scale[c] / 127.0f;
+    }
+    for (size_t j = 0; j < n; j += TURN) transpose(out + j, n, rows + j * a->ld_v, a->ld_v, n - j < TURN ? n - j : TURN, inverse, d);
+    memset(out + d * n, 1, n);
+}
+
+static void prepare_item(void *arg, size_t item, unsigned slot)
+{
+    (void)slot;
+    const int8_job *job = arg;
+    quantize_keys(job, item / job->a->heads, item % job->a->heads);
+    quantize_values(job, item / job->a->heads, item % job->a->heads);
+}
+
+/* ---------------------------------------------------------------- queries */
+
+/* Row i of the dot products becomes weights; folds the largest score and what came before into max, total and sum. */
+static void weigh(const int8_job *job, const block *b, size_t i, size_t first_key, size_t n)
+{
+    const size_t d = job->a->head_width;
+    float *s = b->scores + i * n;
+    job->k->dequantize(s, b->dots + i * n, n, b->q_scale[i] * job->scale, b->q_zero[i], job->key_scale + first_key, job->key_sums + first_key, NULL, false);
+    const float most = job->k->max(s, n);
+    job->k->exp_u8(b->weights + i * n, s, n, most, job->k->u8_max);
+    b->step[i] = 1.0f / (float)job->k->u8_max;
+    if (most > b->max[i]) {
+        const float shrink = expf(b->max[i] - most);
+        b->total[i] *= shrink;
+        job->k->scale(b->sum + i * d, shrink, d);
+        b->max[i] = most;
+    } else if (most <= b->max[i]) {
+        b->step[i] *= expf(most - b->max[i]);
+    } else b->step[i] = NAN;
+}
+
+static void absorb_keys(const int8_job *job, const block *b, size_t seq, size_t head, size_t key0, size_t n)
+{
+    const st_attention *a = job->a;
+    const size_t d = a->head_width, first = head * job->n_rows + seq * a->n_k + key0, at = head * a->n_seq + seq;
+    job->k->gemm_u8s8(b->n, n, d, b->q, d, job->keys + first * d, d, b->dots, n);
+    for (size_t i = 0; i < b->n; i++) weigh(job, b, i, first, n);
+    job->k->gemm_u8s8(b->n, d + 1, n, b->weights, n, job->values + at * (d + 1) * a->n_k + key0, a->n_k, b->dots, d + 1);
+    const float *scale = job->value_scale + at * d;
+    for (size_t i = 0; i < b->n; i++) {
+        const int32_t *dots = b->dots + i * (d + 1);
+        float *sum = b->sum + i * d;
+        for (size_t c = 0; c < d; c++) sum[c] += b->step[i] * scale[c] * (float)dots[c];
+        b->total[i] += b->step[i] * (float)dots[d];
+    }
+}
+
+/* Cuts one slot's scratch; with base NULL only counts. Returns its size. */
+static size_t cut(block *b, unsigned char *base, size_t d, size_t key_block)
+{
+    const size_t widest = key_block > d + 1 ? key_block : d + 1;
+    const size_t sizes[] = { QUERY_BLOCK * d, QUERY_BLOCK * key_block, QUERY_BLOCK * widest * sizeof(int32_t),
+                             QUERY_BLOCK * key_block * sizeof(float), QUERY_BLOCK * d * sizeof(float), 5 * QUERY_BLOCK * sizeof(float) };
+    unsigned char *parts[6];
+    size_t at = 0;
+    for (size_t i = 0; i < 6; i++) {
+        parts[i] = base ? base + at : NULL;
+        at += st_round_up(sizes[i], 64);
+    }
+    if (!base) return at;
+    float *rows = (float *)(void *)parts[5];
+    *b = (block){ .q = parts[0], .weights = parts[1], .dots = (int32_t *)(void *)parts[2], .scores = (float *)(void *)parts[3],
+                  .sum = (float *)(void *)parts[4], .q_scale = rows, .max = rows + QUERY_BLOCK, .total = rows + 2 * QUERY_BLOCK,
+                  .step = rows + 3 * QUERY_BLOCK, .q_zero = (int32_t *)(void *)(rows + 4 * QUERY_BLOCK) };
+    return at;
+}
+
+static void attention_item(void *arg, size_t item, unsigned slot)
+{
+    const int8_job *job = arg;
+    const st_attention *a = job->a;
+    const size_t d = a->head_width, seq = item / job->n_blocks / a->heads, head = item / job->n_blocks % a->heads;
+    const size_t first = item % job->n_blocks * QUERY_BLOCK;
+    block b;
+    cut(&b, job->scratch + slot * job->slot_bytes, d, job->key_block);
+    b.n = a->n_q - first < QUERY_BLOCK ? a->n_q - first : QUERY_BLOCK;
+    for (size_t i = 0; i < b.n; i++) {
+        const float *q = a->q + (seq * a->n_q + first + i) * a->ld_q + head * d;
+        job->k->quantize(b.q + i * d, &b.q_scale[i], &b.q_zero[i], q, NULL, d, job->k->u8_max);
+        b.max[i] = -INFINITY;
+        b.total[i] = 0.0f;
+    }
+    memset(b.sum, 0, b.n * d * sizeof *b.sum);
+    for (size_t key0 = 0; key0 < a->n_k; key0 += job->key_block)
+        absorb_keys(job, &b, seq, head, key0, a->n_k - key0 < job->key_block ? a->n_k - key0 : job->key_block);
+    for (size_t i = 0; i < b.n; i++) {
+        float *out = a->out + (seq * a->n_q + first + i) * a->ld_out + head * d;
+        for (size_t c = 0; c < d; c++) out[c] = b.sum[i * d + c] / b.total[i];
+    }
+}
+
+bool st_attention_int8_can(const st_attention *a)
+{
+    return !a->causal && !a->rpb_x && a->head_width < MOST_CHANNELS && a->n_q == a->n_k;
+}
+
+void st_attention_int8_run(const st_run *run, const st_attention *a)
+{
+    const size_t mark = st_arena_mark(run->arena), d = a->head_width;
+    int8_job job = { .k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK, .n_rows = a->n_seq * a->n_k };
+    const size_t n_key_blocks = (a->n_k + KEY_BLOCK - 1) / KEY_BLOCK;
+    job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
+    job.scale = 1.0f / sqrtf((float)d);
+    job.keys = st_arena_alloc(run->arena, a->heads * job.n_rows, d);
+    job.key_scale = st_run_floats(run, a->heads, job.n_rows);
+    job.key_sums = st_arena_alloc(run->arena, a->heads * job.n_rows, sizeof *job.key_sums);
+    job.values = st_arena_alloc(run->arena, a->heads * job.n_rows, d + 1);
+    job.value_scale = st_run_floats(run, a->heads * a->n_seq, d);
+    job.slot_bytes = cut(NULL, NULL, d, job.key_block);
+    job.scratch = st_arena_alloc(run->arena, st_pool_size(run->pool), job.slot_bytes);
+    if (!st_run_idle(run)) {
+        st_run_parallel(run, a->n_seq * a->heads, prepare_item, &job);
+        st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
+    }
+    st_arena_rewind(run->arena, mark);
+}
