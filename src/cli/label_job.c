@@ -4,6 +4,7 @@
 #include "cli/label_job.h"
 #include "front/save.h"
 #include "label/store.h"
+#include "label/tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,10 @@ static int open_model(st_label_start *s, const st_cancel *cancel, st_model_info 
     how.cancel = cancel;
     st_status status = st_session_new(&s->session, s->model, &how, &err);
     if (status == ST_OK) status = st_model_get_info(s->model, info, &err);
-    if (status == ST_OK && info->can_segment) return ST_EXIT_OK;
+    if (status == ST_OK && info->can_segment) {
+        if (st_label_tiling_check(&s->args->options.tiling, info->input_size, &err) == ST_OK) return ST_EXIT_OK;
+        return st_usage_error("label", "%s", err.message);
+    }
     st_console_error(s->console, "%s", status == ST_OK ? "this model does not find phrases" : err.message);
     return ST_EXIT_MODEL;
 }
