@@ -50,6 +50,8 @@ int st_cmd_concept(int argc, char **argv);
 void st_cmd_concept_help(FILE *to);
 int st_cmd_everything(int argc, char **argv);
 void st_cmd_everything_help(FILE *to);
+int st_cmd_label(int argc, char **argv);
+void st_cmd_label_help(FILE *to);
 int st_cmd_help(int argc, char **argv);
 void st_cmd_help_help(FILE *to);
 

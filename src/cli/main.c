@@ -10,6 +10,7 @@
 
 const st_command st_commands[] = {
     { "segment", "find every instance of a phrase in pictures", st_cmd_segment, st_cmd_segment_help },
+    { "label", "label folders of pictures, to train on", st_cmd_label, st_cmd_label_help },
     { "click", "segment one object by clicks, over a pipe", st_cmd_click, st_cmd_click_help },
     { "concept", "save examples of a picture, to be found in others", st_cmd_concept, st_cmd_concept_help },
     { "everything", "find masks in a picture without a prompt", st_cmd_everything, st_cmd_everything_help },
