@@ -7,6 +7,7 @@
 #include <string.h>
 #include "front/save.h"
 #include "label/store.h"
+#include "label/tiles.h"
 
 enum { GONE_SHOWN = 5 };
 
@@ -84,6 +85,8 @@ static int open_model(st_label_job_run *r)
         st_console_error(&r->console, "this model cannot be asked for phrases: its weights hold no detector");
         return ST_EXIT_MODEL;
     }
+    if (st_label_tiling_check(&r->args->options.tiling, info.input_size, &err) != ST_OK)
+        return st_usage_error("label", "%s", err.message);
     r->job.stencil = strdup(st_version());
     r->job.model_id = strdup(info.id);
     r->job.model_version = strdup(info.version);
