@@ -39,7 +39,7 @@ static void split(words *w, const char *phrase)
         char *end = p + length;
         if (length) w->word[w->n++] = p;
         /* "," at the very end is no list; "/" between digits is a fraction or a size */
-        if (*end && strchr(",;/&", *end) && end[1 + strspn(end + 1, " ")] && !(isdigit((unsigned char)end[1]) && length))
+        if (w->n && *end && strchr(",;/&", *end) && end[1 + strspn(end + 1, " ")] && !(isdigit((unsigned char)end[1]) && length))
             w->list = true;
         p = *end ? end + 1 : end;
         *end = '\0';
