@@ -1,6 +1,7 @@
 /* cmd_label.c: `stencil label`: a job, or a verb on a job's folder. A folder of pictures that is called like a verb is
  * given as ./NAME.
  */
+#include "cli/label_export.h"
 #include "cli/label_sweep.h"
 #include "cli/label_verbs.h"
 
@@ -8,6 +9,7 @@
 
 static const st_command verbs[] = {
     { "", "", NULL, NULL }, /* so that the table may be empty */
+    { "export", "data sets from the results", st_cmd_label_export, st_cmd_label_export_help },
     { "sweep", "what every threshold would export", st_cmd_label_sweep, st_cmd_label_sweep_help },
 };
 

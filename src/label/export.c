@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const st_label_format *const formats[ST_LABEL_N_FORMATS] = { &st_label_coco,   &st_label_yolo,  &st_label_labelme,
-                                                                    &st_label_cvat,   &st_label_studio, &st_label_voc,
-                                                                    &st_label_masks,  &st_label_jsonl };
+static const st_label_format *const formats[ST_LABEL_N_FORMATS] = { &st_label_coco,  &st_label_yolo,   &st_label_labelme,
+                                                                    &st_label_cvat,  &st_label_studio, &st_label_voc,
+                                                                    &st_label_masks, &st_label_jsonl };
 
 /* One format at work. */
 typedef struct running {
