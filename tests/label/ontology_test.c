@@ -140,7 +140,7 @@ static void test_file__what_is_refused(void **state)
         { "[{\"name\": \"a\", \"phrases\": [3]}]", "phrases" },
         { "[{\"name\": \"a\", \"phrases\": [\"\"]}]", "empty phrase" },
         { "[{\"name\": \"a\", \"phrases\": [\"@x\"]}]", "concept" },
-        { "[{\"name\": \"a\", \"phrases\": [\"x\\u0000y\"]}]", "phrases" },
+        { "[{\"name\": \"a\", \"phrases\": [\"x\\u0000y\"]}]", "line" },
         { "[{\"name\": \"a\"}, {\"name\": \"a\", \"phrases\": [\"b\"]}]", "already" },
         { "[{\"name\": \"a\", \"name\": \"b\"}]", "line" },
         { "[{\"name\": \"a\", \"phrases\": [{\"concept\": \"none.concept\"}]}]", "none.concept" },
