@@ -1,6 +1,7 @@
 /* cmd_label_run.c: a labelling job from its command line to its last file, and the merge of shards. What is exported
  * comes out of the store when all pictures are in it, so that it is the same however often the run was interrupted.
  */
+#include "cli/label_export.h"
 #include "cli/label_job.h"
 #include "cli/label_verbs.h"
 
@@ -22,6 +23,27 @@ static int ended(st_label_job_run *r, st_status status, const st_error *err)
     return st_exit_of(status);
 }
 
+/* What --format asked for, out of the store. */
+static int export_all(st_label_job_run *r)
+{
+    st_label_store *store = NULL;
+    st_label_export_options how;
+    st_error err;
+    if (!r->args->formats) return ST_EXIT_OK;
+    st_label_export_options_init(&how);
+    how.formats = r->args->formats;
+    how.folder = r->args->output;
+    how.overwrite = r->args->overwrite;
+    how.cancel = r->cancel;
+    if (st_label_store_open(&store, r->args->output, &err) != ST_OK) {
+        st_console_error(&r->console, "%s", err.message);
+        return ST_EXIT_OUTPUT;
+    }
+    const int code = st_label_export_run(&r->console, store, &how);
+    st_label_store_close(store);
+    return code;
+}
+
 static int label_all(st_label_job_run *r)
 {
     st_error err = { ST_OK, "" };
@@ -36,6 +58,8 @@ static int label_all(st_label_job_run *r)
     }
     if (code != ST_EXIT_OK) return code;
     st_label_tell_end(r, n_failed);
+    code = export_all(r);
+    if (code != ST_EXIT_OK) return code;
     return n_failed ? ST_EXIT_PARTLY : ST_EXIT_OK;
 }
 

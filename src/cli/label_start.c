@@ -96,6 +96,20 @@ static int open_model(st_label_job_run *r)
     return ST_EXIT_OK;
 }
 
+/* Why a phrase may not do what is meant: said before hours go by, never refused. */
+static void tell_doubts(st_label_job_run *r)
+{
+    for (size_t k = 0; k < r->job.n_classes; k++) {
+        const st_label_class *c = &r->job.classes[k];
+        for (size_t i = 0; i < c->n_phrases; i++) {
+            const uint32_t doubts = c->concepts[i] ? 0 : st_label_lint(c->phrases[i]);
+            for (uint32_t bit = 1; bit && bit <= doubts; bit <<= 1)
+                if (doubts & bit)
+                    st_console_warn(&r->console, "\"%s\" %s", c->phrases[i], st_label_lint_reason(bit));
+        }
+    }
+}
+
 static int load_examples(st_label_job_run *r)
 {
     const st_label_job *job = &r->job;
@@ -215,6 +229,7 @@ int st_label_job_start(st_label_job_run *r)
     if (code == ST_EXIT_OK && !a->dry_run) code = write_job(r);
     if (code == ST_EXIT_OK) code = make_plan(r);
     if (code != ST_EXIT_OK) return code;
+    tell_doubts(r);
     r->engine = (st_label_engine){ r->session, &r->job, r->concepts };
     r->run = (st_label_run){ .engine = &r->engine, .folder = a->output, .root = r->root, .cancel = r->cancel,
                              .done = st_label_tell_picture, .user = r };
