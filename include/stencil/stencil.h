@@ -119,7 +119,8 @@ typedef struct st_encode_options {
 #define ST_ENCODE_OPTIONS_INIT { sizeof(st_encode_options), ST_RESIZE_GPU, 0, NULL }
 #define ST_MAX_SOURCE_BYTES 65536
 
-/* Resize, normalise, ViT, neck. The pixels are not kept. On failure *out is NULL. opts may be NULL. */
+/* Resize, normalise, ViT, neck. The pixels are not kept. A side of more than 2^24 pixels, or more than UINT32_MAX in all, is ST_ERR_LIMIT. On failure *out
+ * is NULL. opts may be NULL. */
 ST_API ST_MUSTCHECK st_status st_picture_encode(st_picture **out, st_session *session, const st_image *image,
                                                 const st_encode_options *opts, st_error *err);
 ST_API st_picture *st_picture_ref(st_picture *picture); /* one more owner; returns its argument */

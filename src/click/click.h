@@ -51,9 +51,9 @@ typedef struct st_click_features {
 /* One prompt point, in fractions of the model's input. */
 typedef struct st_click_point {
     float u, v;
-    int kind; /* index into `kinds`; ST_CLICK_NOT_A_POINT; ST_CLICK_ZERO: a zero vector (Hugging Face's padding) */
+    int kind; /* index into `kinds`, or ST_CLICK_NOT_A_POINT */
 } st_click_point;
-enum { ST_CLICK_NOT_A_POINT = -1, ST_CLICK_ZERO = -10 };
+enum { ST_CLICK_NOT_A_POINT = -1 };
 
 typedef struct st_click_output {
     float *masks;  /* [click_mask_tokens, M*M] logits */
@@ -84,7 +84,7 @@ void st_click_two_way(const st_run *run, const st_click_head *c, float *q, size_
 
 /* Every 8-connected part of the outside (logit <= 0) of at most max_area cells gets logit +10. `scratch` has 2*side*side entries. */
 void st_click_fill_holes(float *logits, size_t side, size_t max_area, uint32_t *scratch);
-/* #(logit > 0.05) / #(logit > -0.05); 1 when nothing is. */
+/* #(logit > offset) / #(logit > -offset); 1 when nothing is. */
 float st_click_stability(const float *logits, size_t n, float offset);
 
 #endif

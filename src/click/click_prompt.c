@@ -23,7 +23,6 @@ void st_click_embed_points(const st_run *run, const st_click_head *c, const st_c
         float *token = tokens + i * D;
         const st_click_point *p = &points[i];
         if (p->kind == ST_CLICK_NOT_A_POINT) memcpy(token, c->prompt.not_a_point, D * sizeof *token); /* replaces the code */
-        else if (p->kind == ST_CLICK_ZERO) memset(token, 0, D * sizeof *token);
         else {
             fourier(c->prompt.point_fourier, D / 2, p->u, p->v, token);
             run->k->add(token, c->prompt.kinds[p->kind], D);

@@ -8,7 +8,6 @@
 
 #include "tensor/tensor.h"
 
-#define ST_DETECT_MAX_LAYERS 64
 #define ST_GROUP_NORM_GROUPS 8
 
 /* Exemplar box, normalised to [0, 1] by the picture's width and height. */

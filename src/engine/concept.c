@@ -38,6 +38,7 @@ static st_concept *concept_new(const char *model_id, const char *phrase, const c
 
 st_status st_concept_make(st_concept **out, st_session *s, const st_picture *p, const st_prompt *prompt, const char *source, st_error *err)
 {
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no place for the result given");
     *out = NULL;
     if (!s || !p || p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no session, no picture, or a picture of another model");
     if (!prompt || prompt->struct_size < sizeof *prompt || prompt->n_concepts) return st_fail(err, ST_ERR_INVALID_ARG, "concept: a phrase and boxes are expected");
@@ -160,6 +161,7 @@ static st_status load(st_concept **out, const st_own_file *f, const char *path, 
 st_status st_concept_load(st_concept **out, const char *path, st_error *err)
 {
     st_own_file f;
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no place for the result given");
     *out = NULL;
     if (!path) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no path given");
     st_status status = st_own_open(&f, path, "concept", err);

@@ -74,6 +74,9 @@ struct st_picture {
 
 /* Keeps a copy of the text; NULL is fine. Once per picture. */
 ST_MUSTCHECK st_status st_picture_say_source(st_picture *p, const char *source, st_error *err);
+enum { ST_MAX_SIDE = 1 << 24 };
+/* Refuses sizes that no mask can have. `what` says whose they are. */
+ST_MUSTCHECK st_status st_picture_check_size(const char *what, uint32_t width, uint32_t height, st_error *err);
 /* A picture with room for its features. */
 ST_MUSTCHECK st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err);
 

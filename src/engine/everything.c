@@ -212,10 +212,11 @@ static st_status look_at_crop(everything *e, const st_picture *p, const st_crop 
     return status;
 }
 
+static const size_t samples[] = { 3, 3, 4, 1 }; /* by st_pixel_format */
+
 /* Encodes the crop's pixels and looks at it. */
 static st_status look_closer(everything *e, const st_image *image, const st_crop *crop, st_error *err)
 {
-    static const size_t samples[] = { 3, 3, 4, 1 }; /* by st_pixel_format */
     st_encode_options how = ST_ENCODE_OPTIONS_INIT;
     how.resize = e->o->resize;
     how.for_clicks = 1;
@@ -285,6 +286,9 @@ static st_status check_image(const st_image *image, const st_picture *p, const s
                        image->width, image->height, p->width, p->height);
     if ((unsigned)image->format > ST_PIXEL_GRAY8)
         return st_fail(err, ST_ERR_INVALID_ARG, "image: unknown pixel format %d", (int)image->format);
+    if (image->stride / samples[image->format] < image->width) /* a crop's own rows might fit */
+        return st_fail(err, ST_ERR_INVALID_ARG, "image: stride of %zu bytes is shorter than %u pixels of %zu bytes",
+                       image->stride, image->width, samples[image->format]);
     return ST_OK;
 }
 
@@ -339,6 +343,7 @@ st_status st_everything(st_everything_result **out, st_session *s, const st_pict
                         const st_everything_options *opts, st_error *err)
 {
     const st_everything_options defaults = ST_EVERYTHING_OPTIONS_INIT;
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "everything: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "everything: no session or no picture given");
     if (p->model != s->model)

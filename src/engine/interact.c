@@ -171,6 +171,7 @@ size_t st_click_hole_area(uint32_t side) { return (size_t)lround(256.0 * ((doubl
 
 st_status st_click(st_click_result **out, st_session *s, const st_picture *p, const st_click_input *in, const st_click_options *opts, st_error *err)
 {
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "click: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "click: no session or no picture given");
     if (p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "click: the picture was encoded by another model");

@@ -36,6 +36,7 @@ static st_status open_parts(st_model *m, const char *path, const st_model_option
 
 st_status st_model_open(st_model **out, const char *path, const st_model_options *opts, st_error *err)
 {
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "model: no place for the result given");
     *out = NULL;
     if (!path || !*path) return st_fail(err, ST_ERR_INVALID_ARG, "model: no path given");
     st_model *m = st_calloc(1, sizeof *m);

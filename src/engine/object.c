@@ -26,6 +26,7 @@ struct st_object {
 st_status st_object_new(st_object **out, st_session *s, st_picture *p, const st_click_options *opts, st_error *err)
 {
     const st_click_options defaults = ST_CLICK_OPTIONS_INIT;
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "object: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "object: no session or no picture given");
     if (opts && opts->struct_size < sizeof *opts) return st_fail(err, ST_ERR_INVALID_ARG, "click options: struct_size is %zu, expected %zu", opts->struct_size, sizeof *opts);

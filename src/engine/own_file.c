@@ -61,7 +61,7 @@ st_status st_own_read(const st_own_file *f, const char *path, const char *name, 
         return st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\" is %s %s, expected [%zu, %zu]", path, name, st_dtype_name(e->dtype), st_shape_text(shape, e->shape, e->rank),
                        rows, cols);
     const size_t bad = st_entry_read(&f->tensors, e, 0, rows * cols, out);
-    return bad == rows * cols ? ST_OK : st_fail(err, ST_ERR_NONFINITE, "%s: tensor \"%s\": value %zu is not a finite number", path, name, bad);
+    return bad == rows * cols ? ST_OK : st_fail(err, ST_ERR_FORMAT, "%s: tensor \"%s\": value %zu is not a finite number", path, name, bad);
 }
 
 st_status st_own_text(const st_own_file *f, const char *path, const char *key, const char **out, st_error *err)

@@ -29,6 +29,16 @@ st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t
     return ST_OK;
 }
 
+/* A longer side is no exact number in the resize's fp32 arithmetic; more pixels are more than a run length counts. */
+st_status st_picture_check_size(const char *what, uint32_t width, uint32_t height, st_error *err)
+{
+    if (width > ST_MAX_SIDE || height > ST_MAX_SIDE)
+        return st_fail(err, ST_ERR_LIMIT, "%s: %u x %u pixels, at most %u along a side", what, width, height, (unsigned)ST_MAX_SIDE);
+    if ((uint64_t)width * height > UINT32_MAX)
+        return st_fail(err, ST_ERR_LIMIT, "%s: %u x %u pixels, at most %u in all", what, width, height, UINT32_MAX);
+    return ST_OK;
+}
+
 st_picture *st_picture_ref(st_picture *p)
 {
     if (p) atomic_fetch_add(&p->owners, 1);
@@ -46,13 +56,13 @@ void st_picture_free(st_picture *p)
 
 void st_picture_size(const st_picture *p, uint32_t *width, uint32_t *height)
 {
-    *width = p->width;
-    *height = p->height;
+    if (width) *width = p ? p->width : 0;
+    if (height) *height = p ? p->height : 0;
 }
 
-int st_picture_for_clicks(const st_picture *p) { return p->for_clicks; }
+int st_picture_for_clicks(const st_picture *p) { return p && p->for_clicks; }
 
-const char *st_picture_source(const st_picture *p) { return p->source; }
+const char *st_picture_source(const st_picture *p) { return p ? p->source : NULL; }
 
 st_status st_picture_say_source(st_picture *p, const char *source, st_error *err)
 {
@@ -94,6 +104,7 @@ static st_status encode(st_picture **out, st_session *s, const st_image *image, 
 
 st_status st_picture_encode(st_picture **out, st_session *s, const st_image *image, const st_encode_options *opts, st_error *err)
 {
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no place for the result given");
     *out = NULL;
     if (!s || !image) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no session or no image given");
     const st_encode_options defaults = ST_ENCODE_OPTIONS_INIT;
@@ -103,6 +114,7 @@ st_status st_picture_encode(st_picture **out, st_session *s, const st_image *ima
     if (how != ST_RESIZE_GPU && how != ST_RESIZE_CPU) return st_fail(err, ST_ERR_INVALID_ARG, "picture: unknown resize arithmetic %d", (int)how);
     st_picture *p = NULL;
     st_status status = st_own_check_text("picture source", o->source, ST_MAX_SOURCE_BYTES, err);
+    if (status == ST_OK) status = st_picture_check_size("picture", image->width, image->height, err);
     if (status == ST_OK) status = encode(&p, s, image, how, NULL, image->width, image->height, o->for_clicks != 0, err);
     if (status == ST_OK) status = st_picture_say_source(p, o->source, err);
     if (status != ST_OK) {

@@ -54,6 +54,7 @@ static st_status load(st_picture **out, st_model *m, const st_own_file *f, const
     if (status == ST_OK) status = st_own_count(f, path, "for_clicks", 0, 1, &for_clicks, err);
     if (status != ST_OK) return status;
     if ((status = st_model_must_match(m, path, id, input, err)) != ST_OK) return status;
+    if ((status = st_picture_check_size(path, width, height, err)) != ST_OK) return status;
     if (for_clicks && (status = st_model_bind_click(m, err)) != ST_OK) return status;
     st_picture *p = NULL;
     if ((status = st_picture_new(&p, m, width, height, for_clicks != 0, err)) != ST_OK) return status;
@@ -74,6 +75,7 @@ static st_status load(st_picture **out, st_model *m, const st_own_file *f, const
 st_status st_picture_load(st_picture **out, st_model *m, const char *path, st_error *err)
 {
     st_own_file f;
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no place for the result given");
     *out = NULL;
     if (!m || !path) return st_fail(err, ST_ERR_INVALID_ARG, "picture: no model or no path given");
     st_status status = st_own_open(&f, path, "picture", err);

@@ -87,6 +87,7 @@ static st_status phrase_of(const char **phrase, size_t *n_extra, const st_model 
         const st_concept *c = prompt->concepts[i];
         char what[64];
         snprintf(what, sizeof what, "concept %zu", i + 1);
+        if (!c) return st_fail(err, ST_ERR_INVALID_ARG, "%s: none given", what);
         const st_status status = st_model_must_match(m, what, c->model_id, c->input_size, err);
         if (status != ST_OK) return status;
         if (c->width != m->dims->width) return st_fail(err, ST_ERR_FORMAT, "%s: tokens of width %u, the model's is %u", what, c->width, m->dims->width);
@@ -280,6 +281,7 @@ static st_status segment(st_result *r, st_session *s, const st_picture *p, const
 st_status st_segment(st_result **out, st_session *s, const st_picture *p, const st_prompt *prompt, const st_segment_options *opts, st_error *err)
 {
     settings set = {0};
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "segment: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "segment: no session or no picture given");
     if (p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "segment: the picture was encoded by another model");

@@ -9,6 +9,7 @@
 
 st_status st_session_new(st_session **out, st_model *model, const st_session_options *opts, st_error *err)
 {
+    if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "session: no place for the result given");
     *out = NULL;
     if (!model) return st_fail(err, ST_ERR_INVALID_ARG, "session: no model given");
     st_session *s = st_calloc(1, sizeof *s);

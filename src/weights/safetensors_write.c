@@ -62,7 +62,7 @@ static st_status write_half(FILE *f, const st_tensor_out *t, st_error *err)
         for (size_t i = 0; i < m; i++)
             if (!to_half(t->data[at + i], &block[i]))
                 return st_fail(err, ST_ERR_UNSUPPORTED, "tensor \"%s\": value %" PRIu64 " is %g, which fp16 cannot hold; save as fp32", t->name, at + i, (double)t->data[at + i]);
-        if (fwrite(block, sizeof *block, m, f) != m) return st_fail(err, ST_ERR_IO, "tensor \"%s\" could not be written", t->name);
+        if (fwrite(block, sizeof *block, m, f) != m) return st_fail_errno(err, ST_ERR_IO, "tensor \"%s\" could not be written", t->name);
     }
     return ST_OK;
 }
@@ -70,7 +70,7 @@ static st_status write_half(FILE *f, const st_tensor_out *t, st_error *err)
 static st_status write_float(FILE *f, const st_tensor_out *t, st_error *err)
 {
     const size_t n = (size_t)count(t);
-    return fwrite(t->data, sizeof *t->data, n, f) == n ? ST_OK : st_fail(err, ST_ERR_IO, "tensor \"%s\" could not be written", t->name);
+    return fwrite(t->data, sizeof *t->data, n, f) == n ? ST_OK : st_fail_errno(err, ST_ERR_IO, "tensor \"%s\" could not be written", t->name);
 }
 
 st_status st_safetensors_write(const char *path, const st_tensor_out *tensors, size_t n, bool half, const char *about, st_error *err)
@@ -85,7 +85,7 @@ st_status st_safetensors_write(const char *path, const st_tensor_out *tensors, s
         unsigned char little[8];
         for (int i = 0; i < 8; i++) little[i] = (unsigned char)(length >> (8 * i));
         if (fwrite(little, 1, 8, out.f) != 8 || fwrite(header, 1, n_text, out.f) != n_text || fwrite("        ", 1, pad, out.f) != pad)
-            status = st_fail(err, ST_ERR_IO, "%s: the header could not be written", path);
+            status = st_fail_errno(err, ST_ERR_IO, "%s: the header could not be written", path);
     }
     for (size_t i = 0; status == ST_OK && i < n; i++) {
         status = half ? write_half(out.f, &tensors[i], err) : write_float(out.f, &tensors[i], err);

@@ -483,6 +483,31 @@ static void test_picture_file__same_results_and_refusals(void **state)
     st_picture_free(back), st_picture_free(half);
 }
 
+/* A file made by hand may claim anything. */
+static void test_picture_file__impossible_claims(void **state)
+{
+    (void)state;
+    st_picture *bad = NULL;
+    st_error err;
+    const uint32_t sizes[][2] = {{UINT32_MAX, 1}, {1, UINT32_MAX}, {(1u << 24) + 1, 1}, {65536, 65536}};
+    const uint32_t width = picture->width, height = picture->height;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        picture->width = sizes[i][0], picture->height = sizes[i][1];
+        assert_int_equal(st_picture_save(picture, in_folder("p.features"), 0, NULL), ST_OK);
+        assert_int_equal(st_picture_load(&bad, model, path, &err), ST_ERR_LIMIT);
+        assert_non_null(strstr(err.message, path));
+        assert_null(bad);
+    }
+    picture->width = width, picture->height = height;
+    const float kept = picture->features.level[1][5];
+    picture->features.level[1][5] = NAN;
+    assert_int_equal(st_picture_save(picture, path, 0, NULL), ST_OK);
+    assert_int_equal(st_picture_load(&bad, model, path, &err), ST_ERR_FORMAT); /* the file is broken, not the weights */
+    assert_non_null(strstr(err.message, "value 5 is not a finite number"));
+    picture->features.level[1][5] = kept;
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_concept__equals_the_direct_call_and_survives_a_file),
         cmocka_unit_test(test_concept__combines_and_refuses),
         cmocka_unit_test(test_picture_file__same_results_and_refusals),
+        cmocka_unit_test(test_picture_file__impossible_claims),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -472,6 +472,9 @@ static void test_pictures__refused(void **state)
     assert_int_equal(st_everything(&r, demo.session, demo.picture, &other, &crops, &err), ST_ERR_INVALID_ARG);
     other = image, other.stride = 100;
     assert_int_equal(st_everything(&r, demo.session, demo.picture, &other, &crops, &err), ST_ERR_INVALID_ARG);
+    other.stride = 500; /* a crop's row of 150 pixels fits, the picture's does not */
+    assert_int_equal(st_everything(&r, demo.session, demo.picture, &other, &crops, &err), ST_ERR_INVALID_ARG);
+    assert_non_null(strstr(err.message, "stride of 500 bytes is shorter than 224 pixels"));
     st_picture *plain = NULL;
     assert_int_equal(st_picture_encode(&plain, demo.session, &image, NULL, NULL), ST_OK);
     assert_int_equal(st_everything(&r, demo.session, plain, NULL, NULL, &err), ST_ERR_INVALID_ARG);

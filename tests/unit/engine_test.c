@@ -304,9 +304,63 @@ static void test_encode__refuses_bad_images(void **state)
     bad = image, bad.data = NULL;
     assert_int_equal(st_picture_encode(&p, s, &bad, NULL, &err), ST_ERR_INVALID_ARG);
     assert_null(p);
+    /* refused for their size, before a pixel is read */
+    const uint32_t sizes[][2] = {{(1u << 24) + 1, 1}, {1, (1u << 24) + 1}, {UINT32_MAX, 1}, {1u << 20, 1u << 20}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        bad = image, bad.width = sizes[i][0], bad.height = sizes[i][1], bad.stride = 3 * (size_t)bad.width;
+        assert_int_equal(st_picture_encode(&p, s, &bad, NULL, &err), ST_ERR_LIMIT);
+        assert_null(p);
+    }
     const uint8_t dot[1] = {77};
     const st_image tiny = {dot, 1, 1, 1, ST_PIXEL_GRAY8}; /* one gray pixel is a picture */
     assert_int_equal(st_picture_encode(&p, s, &tiny, NULL, &err), ST_OK);
+    st_picture_free(p);
+    st_session_free(s);
+}
+
+/* Nothing to work on, or nowhere to put the result: a sentence, with an error object and without. */
+static void test_api__nulls_are_refused(void **state)
+{
+    (void)state;
+    st_session *s = session_on(models[0]);
+    st_picture *p = encoded(s);
+    st_prompt prompt = ST_PROMPT_INIT;
+    prompt.phrase = "present";
+    st_result *r = NULL;
+    uint32_t width = 7, height = 7;
+    for (int with = 0; with < 2; with++) {
+        st_error err = {ST_OK, ""}, *e = with ? &err : NULL;
+        assert_int_equal(st_model_open(NULL, DEMO, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_session_new(NULL, models[0], NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_picture_encode(NULL, s, &image, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_picture_load(NULL, models[0], "x", e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_picture_save(NULL, "x", 0, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_segment(NULL, s, p, &prompt, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_segment(&r, s, p, NULL, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_concept_make(NULL, s, p, &prompt, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_concept_load(NULL, "x", e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_concept_save(NULL, "x", e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_click(NULL, s, p, NULL, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_object_new(NULL, s, p, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_everything(NULL, s, p, NULL, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_model_check(NULL, NULL, NULL, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_model_get_info(models[0], NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_tokenize(NULL, NULL, 0, NULL, NULL, e), ST_ERR_INVALID_ARG);
+        assert_int_equal(st_file_write(NULL, "x", 1, e), ST_ERR_INVALID_ARG);
+        const st_concept *none = NULL;
+        st_prompt with_none = ST_PROMPT_INIT;
+        with_none.concepts = &none;
+        with_none.n_concepts = 1;
+        assert_int_equal(st_segment(&r, s, p, &with_none, NULL, e), ST_ERR_INVALID_ARG);
+        assert_null(r);
+        if (with) assert_non_null(strstr(err.message, "concept 1"));
+    }
+    st_picture_size(NULL, &width, &height);
+    assert_true(width == 0 && height == 0);
+    st_picture_size(p, NULL, &height);
+    assert_int_equal(height, image.height);
+    assert_int_equal(st_picture_for_clicks(NULL), 0);
+    assert_null(st_picture_source(NULL));
     st_picture_free(p);
     st_session_free(s);
 }
@@ -475,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_segment__refuses_nonsense),
         cmocka_unit_test(test_segment__long_and_odd_phrases),
         cmocka_unit_test(test_encode__refuses_bad_images),
+        cmocka_unit_test(test_api__nulls_are_refused),
         cmocka_unit_test(test_encode__pixel_formats_agree),
         cmocka_unit_test(test_cancel__stops_and_can_be_reset),
         cmocka_unit_test(test_plan__is_what_the_run_uses),
