@@ -15,6 +15,14 @@ static const struct {
 } layouts[] = { { ST_LAYOUT_META, false }, { ST_LAYOUT_HF, false }, { ST_LAYOUT_META, true } };
 #define N_LAYOUTS (sizeof layouts / sizeof *layouts)
 
+/* Every tensor in a plain build. AddressSanitizer looks at memory, not at messages, and makes each of the 15,000 openings
+ * five times as slow: it sees every fifth tensor, other ones in each layout. */
+#ifdef __SANITIZE_ADDRESS__
+enum { STEP = 5 };
+#else
+enum { STEP = 1 };
+#endif
+
 static st_status open_catalog(st_catalog *cat, st_error *err)
 {
     st_naming naming;
@@ -107,7 +115,7 @@ static void every_tensor_dropped(void **state)
         st_error err;
         size_t n_absent = 0;
         tiny_make(&m, layouts[l].layout, layouts[l].sam31);
-        for (size_t i = 0; i < m.n; i++) {
+        for (size_t i = l % STEP; i < m.n; i += STEP) {
             const tiny_tensor kept = m.tensors[i];
             m.tensors[i] = m.tensors[--m.n];
             const st_status status = open_model(&m, &err);
@@ -121,7 +129,7 @@ static void every_tensor_dropped(void **state)
             m.tensors[m.n++] = m.tensors[i];
             m.tensors[i] = kept;
         }
-        assert_in_range(n_absent, 4, 40);
+        assert_in_range(n_absent, 4 / STEP, 40);
         tiny_free(&m);
     }
 }
@@ -133,7 +141,7 @@ static void every_tensor_renamed(void **state)
         tiny_model m;
         st_error err;
         tiny_make(&m, layouts[l].layout, layouts[l].sam31);
-        for (size_t i = 0; i < m.n; i++) {
+        for (size_t i = l % STEP; i < m.n; i += STEP) {
             char kept[ST_MAX_PUBLISHED_NAME], renamed[ST_MAX_PUBLISHED_NAME + 8];
             snprintf(kept, sizeof kept, "%s", m.tensors[i].name);
             snprintf(renamed, sizeof renamed, "%s_ema", kept);
@@ -175,7 +183,7 @@ static void every_side_changed(void **state)
         tiny_model m;
         st_error err;
         tiny_make(&m, layouts[l].layout, layouts[l].sam31);
-        for (size_t i = 0; i < m.n; i++) {
+        for (size_t i = l % STEP; i < m.n; i += STEP) {
             tiny_tensor *t = &m.tensors[i];
             for (uint32_t d = 0; d < t->rank; d++) {
                 if (strstr(t->name, "freqs_cis") || (strstr(t->name, "encoder.text_projection") && t->shape[d] == 9))
@@ -206,7 +214,7 @@ static void empty_and_flat_tensors(void **state)
         tiny_model m;
         st_error err;
         tiny_make(&m, layouts[l].layout, layouts[l].sam31);
-        for (size_t i = 0; i < m.n; i++) {
+        for (size_t i = l % STEP; i < m.n; i += STEP) {
             tiny_tensor *t = &m.tensors[i];
             const tiny_tensor kept = *t;
             if (strstr(t->name, "freqs_cis")) continue;
@@ -232,7 +240,7 @@ static void every_tensor_mistyped(void **state)
         tiny_model m;
         st_error err;
         tiny_make(&m, layouts[l].layout, layouts[l].sam31);
-        for (size_t i = 0; i < m.n; i++) {
+        for (size_t i = l % STEP; i < m.n; i += STEP) {
             if (m.tensors[i].dtype != ST_DTYPE_F32) continue;
             m.tensors[i].dtype = ST_DTYPE_I32;
             const st_status status = open_model(&m, &err);
