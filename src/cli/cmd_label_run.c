@@ -44,7 +44,7 @@ static int export_all(st_label_job_run *r)
     return code;
 }
 
-static int label_all(st_label_job_run *r)
+int st_label_job_all(st_label_job_run *r)
 {
     st_error err = { ST_OK, "" };
     size_t n_failed = 0;
@@ -68,7 +68,11 @@ int st_label_run_job(st_label_args *a)
     st_label_job_run r = { .args = a, .lock = -1 };
     st_console_init(&r.console, a->verbosity);
     int code = st_label_job_start(&r);
-    if (code == ST_EXIT_OK) code = a->dry_run ? st_label_tell_dry_run(&r) : label_all(&r);
+    if (code == ST_EXIT_OK) code = a->dry_run ? st_label_tell_dry_run(&r) : st_label_job_all(&r);
+    if (a->negatives && !a->dry_run && (code == ST_EXIT_OK || code == ST_EXIT_PARTLY)) {
+        const int negatives = st_label_run_negatives(&r);
+        if (negatives != ST_EXIT_OK) code = negatives;
+    }
     st_label_job_end(&r);
     return code;
 }

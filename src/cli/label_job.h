@@ -28,6 +28,7 @@ typedef struct st_label_job_run {
     st_label_tally tally;
     const st_cancel *cancel;
     int lock;
+    const struct st_label_job_run *of; /* a job whose model this one uses, too; or NULL */
 } st_label_job_run;
 
 /* ---- before ---- */
@@ -38,6 +39,11 @@ int st_label_job_start(st_label_job_run *r);
 void st_label_job_end(st_label_job_run *r);
 
 /* ---- while, and after ---- */
+
+/* Labels what the plan has left, and says what became of it. */
+int st_label_job_all(st_label_job_run *r);
+/* The job of the pictures that hold none of it, below the folder of a job that is done. */
+int st_label_run_negatives(st_label_job_run *of);
 
 void st_label_tell_start(st_label_job_run *r);
 void st_label_tell_picture(void *user, const st_label_picture *picture, size_t n_done, size_t n_todo);

@@ -73,7 +73,9 @@ static int open_model(st_label_job_run *r)
     st_error err;
     st_session_options how = ST_SESSION_OPTIONS_INIT;
     st_model_info info = ST_MODEL_INFO_INIT;
-    const int code = st_model_start(&r->model, &r->console, r->args->model, r->args->n_threads);
+    if (r->of) r->model = r->of->model;
+    const int code =
+        r->of ? ST_EXIT_OK : st_model_start(&r->model, &r->console, r->args->model, r->args->n_threads);
     if (code != ST_EXIT_OK) return code;
     how.cancel = r->cancel;
     how.progress = st_console_progress;
@@ -229,7 +231,7 @@ int st_label_job_start(st_label_job_run *r)
     if (code == ST_EXIT_OK && !a->dry_run) code = write_job(r);
     if (code == ST_EXIT_OK) code = make_plan(r);
     if (code != ST_EXIT_OK) return code;
-    tell_doubts(r);
+    if (!r->of) tell_doubts(r);
     r->engine = (st_label_engine){ r->session, &r->job, r->concepts };
     r->run = (st_label_run){ .engine = &r->engine, .folder = a->output, .root = r->root, .cancel = r->cancel,
                              .done = st_label_tell_picture, .user = r };
@@ -245,7 +247,7 @@ void st_label_job_end(st_label_job_run *r)
     free(r->root);
     st_label_plan_free(&r->plan);
     st_session_free(r->session);
-    st_model_free(r->model);
+    if (!r->of) st_model_free(r->model);
     st_label_job_free(&r->job);
     st_label_unlock(r->lock);
 }
