@@ -51,13 +51,8 @@ typedef struct st_kernels {
     float (*exp_sum)(float *x, size_t n, float shift);
     /* Rotates n adjacent pairs: (x[2i], x[2i+1]) by the angle whose (cos, sin) = (cs[2i], cs[2i+1]). */
     void (*rope)(float *x, const float *cs, size_t n);
-    /* y += w · x, element by element: y[i] += w[i] * x[i] is not this; w is one number. */
-    void (*axpy)(float *y, float w, const float *x, size_t n);
     /* sum and sum of squares of deviations need double: adds sum(x) to *sum, and sum((x-shift)^2) to *sq, in double. */
     void (*moments)(const float *x, size_t n, double shift, double *sum, double *sq);
-    /* Planar triangle-filter resize, one output row of n floats from n_taps input rows: y = sum_j w[j] * rows[j]. In
-     * order of j, fused multiply-add not allowed (the reference rounds each product). */
-    void (*weighted_rows)(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n);
 
     /* ---- int8: activations as unsigned bytes with a scale and a zero point per row, weights as signed bytes with a
      * scale per output. Integers are exact: the same bits at every level, for any tiling. */

@@ -170,57 +170,10 @@ static void check_rope(const st_kernels *k, size_t n, pass how)
     kc_end();
 }
 
-static void check_axpy(const st_kernels *k, size_t n, pass how)
-{
-    if (!kc_begin("axpy n=%zu %s", n, pass_names[how]))
-        return;
-    const float w = how == EXACT ? 3.0f : -0.7f;
-    float *y = operand(before, n, how, 1, N_SAFE), *x = operand(before2, n, how, N_SAFE, N_SAFE);
-    kc_seal(x);
-    KC_CALL(k->axpy(y, w, x, n));
-    for (size_t i = 0; i < n; i++) {
-        const double product = (double)w * (double)before2[i], want = (double)before[i] + product;
-        const double bound = how == EXACT ? 0.0 : eps / 2 * 1.001 * (fabs(product) + fabs(want)) + 2 * tiny;
-        if (!kc_near(i, (double)y[i], want, isfinite(want) ? bound : 0.0))
-            break;
-    }
-    kc_end();
-}
-
-/* Its order of roundings is part of the contract: equal bits in every pass. */
-static void check_weighted_rows(const st_kernels *k, size_t n, pass how)
-{
-    static const size_t taps[] = { 0, 1, 2, 5, 13 };
-    for (size_t t = 0; t < sizeof taps / sizeof taps[0]; t++) {
-        if (!kc_begin("weighted_rows n=%zu taps=%zu %s", n, taps[t], pass_names[how]))
-            continue;
-        const float *rows[13];
-        float *y = kc_floats(n), *w = kc_floats(taps[t]);
-        kc_fill(w, taps[t], how == EXACT);
-        kc_seal(w);
-        for (size_t j = 0; j < taps[t]; j++) {
-            float *row = kc_floats(n);
-            fill(row, n, how, j + 1, N_SPECIAL);
-            kc_seal(row);
-            rows[j] = row;
-        }
-        KC_CALL(k->weighted_rows(y, rows, w, taps[t], n));
-        for (size_t i = 0; i < n; i++) {
-            float want = 0.0f;
-            for (size_t j = 0; j < taps[t]; j++)
-                want += w[j] * rows[j][i];
-            if (!kc_same(i, y[i], want))
-                break;
-        }
-        kc_end();
-    }
-}
-
 void kc_elementwise(const st_kernels *k)
 {
-    static void (*const checks[])(const st_kernels *, size_t, pass) = { check_add,  check_add3,         check_scale,
-                                                                        check_relu, check_gelu,         check_rope,
-                                                                        check_axpy, check_weighted_rows };
+    static void (*const checks[])(const st_kernels *, size_t, pass) = { check_add,  check_add3, check_scale,
+                                                                        check_relu, check_gelu, check_rope };
     for (int place = 0; place < KC_N_PLACES; place++) {
         kc_set_place((kc_place)place);
         for (size_t s = 0; s <= kc_n_sizes; s++) {

@@ -99,7 +99,6 @@ static void bench_add(const st_kernels *k, void *arg) { k->add(y, x, *(size_t *)
 static void bench_add3(const st_kernels *k, void *arg) { k->add3(y, x, saved, *(size_t *)arg); }
 static void bench_scale(const st_kernels *k, void *arg) { k->scale(y, 1.0f, *(size_t *)arg); }
 static void bench_relu(const st_kernels *k, void *arg) { k->relu(y, *(size_t *)arg); }
-static void bench_axpy(const st_kernels *k, void *arg) { k->axpy(y, 1e-9f, x, *(size_t *)arg); }
 static void bench_max(const st_kernels *k, void *arg) { sink += (double)k->max(x, *(size_t *)arg); }
 static void bench_moments(const st_kernels *k, void *arg)
 {
@@ -119,12 +118,6 @@ static void bench_exp_sum(const st_kernels *k, void *arg)
     sink += (double)k->exp_sum(y, *(size_t *)arg, 4.0f);
 }
 static void bench_rope(const st_kernels *k, void *arg) { k->rope(y, gamma_row, *(size_t *)arg / 2); }
-static void bench_weighted_rows(const st_kernels *k, void *arg)
-{
-    const float *rows[] = { x, x + 1, x + 2, x + 3, x + 4 };
-    static const float w[] = { 0.1f, 0.2f, 0.4f, 0.2f, 0.1f };
-    k->weighted_rows(y, rows, w, 5, *(size_t *)arg);
-}
 static void bench_gemm(const st_kernels *k, void *arg)
 {
     const gemm_size *s = arg;
@@ -175,7 +168,6 @@ void kc_bench_all(const st_kernels *k, const st_kernels *own)
     kc_bench("add3 1024", ROW, "G/s", bench_add3, k, &row);
     kc_bench("scale 576", KEYS, "G/s", bench_scale, k, &keys);
     kc_bench("relu 1024", ROW, "G/s", bench_relu, k, &row);
-    kc_bench("axpy 1024", ROW, "G/s", bench_axpy, k, &row);
     kc_bench("max 576", KEYS, "G/s", bench_max, k, &keys);
     kc_bench("max 5184", LONG, "G/s", bench_max, k, &longest);
     kc_bench("moments 5184", LONG, "G/s", bench_moments, k, &longest);
@@ -183,7 +175,6 @@ void kc_bench_all(const st_kernels *k, const st_kernels *own)
     kc_bench("exp_sum 576 (with copy)", KEYS, "G/s", bench_exp_sum, k, &keys);
     kc_bench("exp_sum 5184 (with copy)", LONG, "G/s", bench_exp_sum, k, &longest);
     kc_bench("rope 1024", ROW, "G/s", bench_rope, k, &row);
-    kc_bench("weighted_rows 1024 x 5", 5 * ROW, "G/s", bench_weighted_rows, k, &row);
     bench_gemms(k, "gemm");
     bench_gemms(own, "built-in gemm");
     free(x);

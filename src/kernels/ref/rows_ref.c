@@ -1,7 +1,7 @@
 /* rows_ref.c: the floor of the table: every kernel in plain C, one element after the other.
  *
  * What rounds is done in double where that costs nothing to say, so that these are references of the faster kernels,
- * not their equals bit by bit. weighted_rows is the exception: its rounding is part of its contract.
+ * not their equals bit by bit.
  */
 #include <math.h>
 
@@ -85,12 +85,6 @@ static void rope_ref(float *x, const float *cs, size_t n)
     }
 }
 
-static void axpy_ref(float *y, float w, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] += w * x[i];
-}
-
 static void moments_ref(const float *x, size_t n, double shift, double *sum, double *sq)
 {
     double s = 0.0, q = 0.0;
@@ -100,16 +94,6 @@ static void moments_ref(const float *x, size_t n, double shift, double *sum, dou
     }
     *sum += s;
     *sq += q;
-}
-
-static void weighted_rows_ref(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        float s = 0.0f;
-        for (size_t j = 0; j < n_taps; j++)
-            s += w[j] * rows[j][i];
-        y[i] = s;
-    }
 }
 
 void st_kernels_set_ref(st_kernels *k)
@@ -127,9 +111,7 @@ void st_kernels_set_ref(st_kernels *k)
         .max = max_ref,
         .exp_sum = exp_sum_ref,
         .rope = rope_ref,
-        .axpy = axpy_ref,
         .moments = moments_ref,
-        .weighted_rows = weighted_rows_ref,
     };
     st_kernels_set_int8_ref(k);
 }

@@ -230,16 +230,6 @@ static void FN(rope)(float *x, const float *cs, size_t n)
     }
 }
 
-static void FN(axpy)(float *y, float w, const float *x, size_t n)
-{
-    const vf vw = vf_set1(w);
-    size_t i = 0;
-    for (; i + VF_N <= n; i += VF_N)
-        vf_store(y + i, vf_fma(vw, vf_load(x + i), vf_load(y + i)));
-    if (i < n)
-        vf_store_n(y + i, vf_fma(vw, vf_load_n(x + i, n - i), vf_load_n(y + i, n - i)), n - i);
-}
-
 static void FN(moments)(const float *x, size_t n, double shift, double *sum, double *sq)
 {
     const vd c = vd_set1(shift);
@@ -263,39 +253,6 @@ static void FN(moments)(const float *x, size_t n, double shift, double *sum, dou
     *sq += q;
 }
 
-/* Products and sums are rounded one by one, in order of j. */
-static void FN(weighted_rows)(float *y, const float *const *rows, const float *w, size_t n_taps, size_t n)
-{
-    size_t i = 0;
-    for (; i + 4 * VF_N <= n; i += 4 * VF_N) {
-        vf s0 = vf_set1(0.0f), s1 = s0, s2 = s0, s3 = s0;
-        for (size_t j = 0; j < n_taps; j++) {
-            const vf vw = vf_set1(w[j]);
-            const float *row = rows[j] + i;
-            s0 = vf_add(s0, vf_mul(vw, vf_load(row)));
-            s1 = vf_add(s1, vf_mul(vw, vf_load(row + VF_N)));
-            s2 = vf_add(s2, vf_mul(vw, vf_load(row + 2 * VF_N)));
-            s3 = vf_add(s3, vf_mul(vw, vf_load(row + 3 * VF_N)));
-        }
-        vf_store(y + i, s0);
-        vf_store(y + i + VF_N, s1);
-        vf_store(y + i + 2 * VF_N, s2);
-        vf_store(y + i + 3 * VF_N, s3);
-    }
-    for (; i + VF_N <= n; i += VF_N) {
-        vf s = vf_set1(0.0f);
-        for (size_t j = 0; j < n_taps; j++)
-            s = vf_add(s, vf_mul(vf_set1(w[j]), vf_load(rows[j] + i)));
-        vf_store(y + i, s);
-    }
-    if (i < n) {
-        vf s = vf_set1(0.0f);
-        for (size_t j = 0; j < n_taps; j++)
-            s = vf_add(s, vf_mul(vf_set1(w[j]), vf_load_n(rows[j] + i, n - i)));
-        vf_store_n(y + i, s, n - i);
-    }
-}
-
 static void FN(set_rows)(st_kernels *k)
 {
     k->layer_norm = FN(layer_norm);
@@ -307,7 +264,5 @@ static void FN(set_rows)(st_kernels *k)
     k->max = FN(max);
     k->exp_sum = FN(exp_sum);
     k->rope = FN(rope);
-    k->axpy = FN(axpy);
     k->moments = FN(moments);
-    k->weighted_rows = FN(weighted_rows);
 }
