@@ -1,5 +1,5 @@
-/* label_negatives.c: pictures known to hold none of what a job looks for: a job of their own, below the job's folder, with
- * the same classes and options; then how often each phrase fired on them.
+/* label_negatives.c: pictures known to hold none of what a job looks for: a job of their own, below the job's folder,
+ * with the same classes and options; then how often each phrase fired on them.
  */
 #include "cli/label_job.h"
 #include "label/store.h"

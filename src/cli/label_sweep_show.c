@@ -129,7 +129,7 @@ char *st_sweep_json(const st_sweep_view *view)
                             "failed", (json_int_t)s->n_failed, "missing", (json_int_t)view->n_missing, "speck_pixels",
                             (json_int_t)s->speck, "classes", classes, "negatives", "pictures",
                             (json_int_t)g->n_pictures, "failed", (json_int_t)g->n_failed, "phrases", phrases);
-    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+    char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) : NULL;
     json_decref(all);
     return text;
 }
