@@ -3,7 +3,7 @@
 #define ST_CLI_LABEL_JOB_H
 
 #include "cli/label_args.h"
-#include "label/run.h"
+#include "label/job_run.h"
 #include "label/sources.h"
 
 /* What is told while pictures are labelled, and at the end. */

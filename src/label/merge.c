@@ -1,7 +1,7 @@
-/* merge.c: the shards of one job become one folder (see run.h). Files of the store are taken over byte for byte: that is
+/* merge.c: the shards of one job become one folder (see job_run.h). Files of the store are taken over byte for byte: that is
  * what makes the result equal to that of one run.
  */
-#include "label/run.h"
+#include "label/job_run.h"
 
 #include <errno.h>
 #include <stdlib.h>

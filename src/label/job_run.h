@@ -1,11 +1,11 @@
-/* run.h: a job from its list of names to a full store, however often it is interrupted.
+/* job_run.h: a job from its list of names to a full store, however often it is interrupted.
  *
  * A picture is done when its file of the store is there, whole, of this job's recipe and of a picture of this size;
  * nothing else is remembered, so that nothing can disagree. While one picture is looked at, the next is read and decoded
  * by a thread of its own.
  */
-#ifndef ST_LABEL_RUN_H
-#define ST_LABEL_RUN_H
+#ifndef ST_LABEL_JOB_RUN_H
+#define ST_LABEL_JOB_RUN_H
 
 #include "label/labels.h"
 

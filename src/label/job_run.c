@@ -1,5 +1,5 @@
-/* run.c: the loop over pictures (see run.h). */
-#include "label/run.h"
+/* job_run.c: the loop over pictures (see job_run.h). */
+#include "label/job_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* plan.c: what is left to do in a job's folder, and what a killed run left there (see run.h). */
-#include "label/run.h"
+/* job_plan.c: what is left to do in a job's folder, and what a killed run left there (see job_run.h). */
+#include "label/job_run.h"
 
 #include <dirent.h>
 #include <stdlib.h>
