@@ -18,7 +18,7 @@
 typedef struct checker {
     st_check_fn *line;
     void *user;
-    size_t n_lines, n_failed;
+    size_t n_lines, n_failed, n_compared;
     st_catalog stored; /* empty: no references */
 } checker;
 
@@ -49,12 +49,17 @@ static void compare_samples(checker *c, const char *name, const float *data, siz
     float about[N_ABOUT], want[MAX_SAMPLES];
     size_t n_about, n;
     snprintf(about_name, sizeof about_name, "%s/about", name);
-    if (!read_stored(&c->stored, about_name, about, N_ABOUT, &n_about) || n_about != N_ABOUT || !read_stored(&c->stored, name, want, MAX_SAMPLES, &n)) return;
-    const size_t stride = (size_t)about[ABOUT_STRIDE];
-    if ((size_t)about[ABOUT_ROWS] != rows || (size_t)about[ABOUT_COLS] != cols || stride == 0 || (n - 1) * stride >= rows * cols) {
+    if (!st_catalog_find(&c->stored, about_name)) return; /* the reference kept none of this one */
+    c->n_compared++;
+    if (!read_stored(&c->stored, about_name, about, N_ABOUT, &n_about) || n_about != N_ABOUT || !read_stored(&c->stored, name, want, MAX_SAMPLES, &n) || n == 0) {
+        tell(c, name, "stored samples that can be read", 0.0, 1.0, false);
+        return;
+    }
+    if (about[ABOUT_ROWS] != (float)rows || about[ABOUT_COLS] != (float)cols || !(about[ABOUT_STRIDE] >= 1.0f && (double)(n - 1) * (double)about[ABOUT_STRIDE] < (double)(rows * cols))) {
         tell(c, name, "shape", (double)(rows * cols), (double)about[ABOUT_ROWS] * (double)about[ABOUT_COLS], false);
         return;
     }
+    const size_t stride = (size_t)about[ABOUT_STRIDE];
     double worst = 0.0;
     for (size_t i = 0; i < n; i++) {
         const double error = fabs((double)data[i * stride] - (double)want[i]);
@@ -62,6 +67,17 @@ static void compare_samples(checker *c, const char *name, const float *data, siz
     }
     const double bar = fmax(8.0 * (double)about[ABOUT_MAX_ERR], 2e-5 * (double)about[ABOUT_RMS]);
     tell(c, name, "max error", worst, bar, worst <= bar);
+}
+
+/* A stage that has references but did not come by was not checked, and must not pass for it. */
+static void check_all_compared(checker *c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->stored.n; i++) {
+        const char *slash = strrchr(c->stored.entries[i].name, '/');
+        n += slash && strcmp(slash, "/about") == 0;
+    }
+    if (c->n_compared != n) tell(c, "all", "stages compared", (double)c->n_compared, (double)n, false);
 }
 
 /* ---- without references ---- */
@@ -206,6 +222,7 @@ st_status st_model_check(st_session *s, st_check_fn *line, void *user, size_t *n
         s->probe_user = &c;
         status = run_stages(s, &in, err);
         s->probe = NULL;
+        if (status == ST_OK && c.stored.n) check_all_compared(&c);
     }
     if (status == ST_OK && c.n_lines == 0) status = st_fail(err, ST_ERR_INTERNAL, "check: no stage was looked at");
     *n_failed = c.n_failed;

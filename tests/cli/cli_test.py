@@ -628,6 +628,23 @@ class Models(Case):
             shutil.rmtree(broken)
 
 
+    def test_check_counts_what_it_compared(self):
+        # References that are damaged, or of a stage that never comes by: nothing was compared there, and that is no pass.
+        path = self.path('m', 'check.safetensors')
+        shutil.copytree(MODEL, self.path('m'))
+        with open(path, 'rb') as f:
+            whole = f.read()
+        size, = struct.unpack('<Q', whole[:8])
+        begin = 8 + size + json.loads(whole[8:8 + size])['neck.1']['data_offsets'][0]
+        for changed, stage, what in ((whole[:begin] + struct.pack('<f', float('nan')) + whole[begin + 4:], 'neck.1', 'stored samples that can be read'),
+                                     (whole.replace(b'"logits/about"', b'"logitz/about"'), 'all', 'stages compared')):
+            self.assertNotEqual(changed, whole)
+            with open(path, 'wb') as f:
+                f.write(changed)
+            lines = json.loads(self.ok(run('check', '--json', '-m', self.path('m')), 1))['lines']
+            self.assertEqual([(line['stage'], line['what']) for line in lines if not line['passed']], [(stage, what)])
+
+
 class Bench(Case):
     """The shape of the receipts, and that they are about real work. What was measured is nobody's business here."""
 
