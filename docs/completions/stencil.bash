@@ -3,13 +3,25 @@ _stencil() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options words=
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "segment click concept everything encode info check bench version help --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "segment label click concept everything encode info check bench version help --help --version" -- "$cur")
         return
     fi
     case $command in
         segment) options="--model --picture --phrase --box --threshold --mask-threshold --max-detections --boxes-only --format --output
             --overlay --threads --stretch --resize --max-pixels --hf-text-only --features --concept --point --region --mask
             --multimask --hole-area --hf --quiet --verbose --help" ;;
+        label)
+            # A word that begins no verb is a folder.
+            [ "$COMP_CWORD" -eq 2 ] && [ -n "$cur" ] && words=$(compgen -W "sweep export" -- "$cur")
+            case ${COMP_WORDS[2]} in
+                export) options="--format --output --threshold --min-area --max-area --images --rle --labelme-masks --holes --parts
+                --boxes-only --split --seed --image-prefix --overwrite --quiet --verbose --help" ;;
+                sweep) options="--thresholds --speck --json --output --quiet --help" ;;
+                *) options="--model --class --classes --output --format --threshold --min-area --max-area --overwrite --floor
+                --mask-threshold --boxes-only --tile --tile-size --tile-overlap --tiles-only --duplicates
+                --duplicate-threshold --across-classes --negatives --root --limit --dry-run --redo --shard --merge
+                --stretch --resize --max-pixels --hf-text-only --json --threads --quiet --verbose --help" ;;
+            esac ;;
         click) options="--model --features --multimask --hole-area --hf --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
         concept)
             options="--model --box --phrase --output --features --stretch --resize --max-pixels --threads --json --quiet --verbose --help"
@@ -24,13 +36,21 @@ _stencil() {
         bench)
             options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
             [ "$COMP_CWORD" -eq 2 ] && words="masks picture" ;;
-        help) words="segment click concept everything encode info check bench version help" ;;
+        help) words="segment label click concept everything encode info check bench version help" ;;
     esac
     case $prev in
-        --format | -f) words="json coco png table" ;;
+        --format | -f)
+            words="json coco png table"
+            [ "$command" = label ] && words="coco yolo labelme cvat label-studio voc masks jsonl" ;;
         --stretch) words="auto never always" ;;
         --resize) words="gpu cpu" ;;
         --multimask) words="auto on off" ;;
+        --duplicates) words="iou smaller off" ;;
+        --images) words="link symlink copy none" ;;
+        --holes) words="bridge fill" ;;
+        --parts) words="join largest split" ;;
+        --class | -c | --min-area | --max-area | --floor | --tile-size | --tile-overlap | --duplicate-threshold | --limit | --shard | --thresholds | --speck | --split | \
+            --seed | --image-prefix) return ;;
         --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs | --points-per-side | \
             --points-per-batch | --pred-iou-thresh | --stability-score-thresh | --stability-score-offset | --box-nms-thresh | --crop-n-layers | --crop-nms-thresh | \
             --crop-overlap-ratio | --crop-n-points-downscale-factor | --min-mask-region-area | --overlap-thresh | --max-masks) return ;;

@@ -24,7 +24,7 @@ MODEL = os.path.join(TREE, 'models', 'demo')
 PICTURE = os.path.join(MODEL, 'check.png')
 PICTURES = os.path.join(TREE, 'tests', 'data', 'pictures')
 LOW = ('--threshold', '0.2')
-COMMANDS = ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench', 'version', 'help')
+COMMANDS = ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench', 'version', 'help')
 TIMEOUT_S = 240  # a sanitizer build on a busy machine
 
 
@@ -628,6 +628,22 @@ class Models(Case):
             shutil.rmtree(broken)
 
 
+    def test_outputs_spare_the_model(self):
+        # also when the environment names it, and when it is a folder
+        model = self.path('m')
+        shutil.copytree(MODEL, model)
+        before = {name: os.stat(os.path.join(model, name)).st_mtime_ns for name in os.listdir(model)}
+        for name in ('model.safetensors', 'config.json'):
+            path = os.path.join(model, name)
+            for arguments in (('segment', PICTURE, 'fruit', '-o', path), ('encode', PICTURE, '-o', path), ('everything', PICTURE, '-o', path),
+                              ('concept', 'make', PICTURE, '--box', '1,1,50,50', '-o', path)):
+                self.refused(*arguments, model=model, says='would overwrite the model')
+                self.refused(*arguments, '-m', model, says='would overwrite the model')
+        self.refused('encode', PICTURE, '-o', os.path.join(model, 'model.safetensors'), '-m', os.path.join(model, 'model.safetensors'), says='would overwrite the model')
+        self.assertEqual(before, {name: os.stat(os.path.join(model, name)).st_mtime_ns for name in os.listdir(model)})
+        for _ in range(2):  # a result of ours beside the model's files is no file of the model
+            self.ok(run('segment', PICTURE, 'fruit', '-o', os.path.join(model, 'out.json'), model=model))
+
     def test_check_counts_what_it_compared(self):
         # References that are damaged, or of a stage that never comes by: nothing was compared there, and that is no pass.
         path = self.path('m', 'check.safetensors')
@@ -995,10 +1011,13 @@ class Manual(Case):
                 yield name, f.read()
 
     def options(self, command):
-        return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', self.ok(run('help', command)))
+        texts = [self.ok(run('help', command))]
+        if command == 'label':
+            texts += [self.ok(run(command, verb, '--help')) for verb in ('sweep', 'export')]
+        return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', '\n'.join(texts))
 
     def test_every_option_is_there(self):
-        for command in ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench'):
+        for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench'):
             found = self.options(command)
             self.assertGreater(len(found), 4)
             for name, text in self.texts():
@@ -1010,7 +1029,7 @@ class Manual(Case):
                         self.assertRegex(plain, r'--%s\b' % option, (name, command))
 
     def test_no_option_that_is_not(self):
-        every = {option for command in ('segment', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
+        every = {option for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
         for name, text in self.texts():
             plain = text.replace('\\-', '-')
             for option in re.findall(r'(?<![\w-])--([a-z][a-z-]+)', plain):
