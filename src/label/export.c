@@ -247,11 +247,13 @@ static st_status feed_all(job *j, st_error *err)
 static st_status finish(job *j, st_error *err)
 {
     st_status status = ST_OK;
+    bool synced = false;
     j->report->n_missing = st_label_store_missing(j->store);
     for (size_t i = 0; status == ST_OK && i < j->n_formats; i++)
         if (j->formats[i].format->end) status = j->formats[i].format->end(&j->formats[i].sink, err);
     for (size_t i = 0; status == ST_OK && i < j->n_formats; i++)
-        status = st_label_draft_commit(&j->formats[i].draft, j->options->overwrite, &j->report->formats[i].unchanged, err);
+        status = st_label_draft_commit(&j->formats[i].draft, j->options->overwrite, &synced,
+                                       &j->report->formats[i].unchanged, err);
     return status;
 }
 

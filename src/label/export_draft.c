@@ -166,7 +166,7 @@ st_status st_label_draft_begin(st_label_draft *d, const char *folder, const char
     return status;
 }
 
-/* Once for all of its files: a power cut must not leave a folder of empty ones under the final name. */
+/* Once for all files of all drafts: a power cut must not leave a folder of empty ones under the final name. */
 static st_status to_disk(const char *folder, st_error *err)
 {
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -186,7 +186,7 @@ static st_status swap_in(const st_label_draft *d, bool replaces, st_error *err)
     return status;
 }
 
-st_status st_label_draft_commit(st_label_draft *d, bool overwrite, bool *unchanged, st_error *err)
+st_status st_label_draft_commit(st_label_draft *d, bool overwrite, bool *synced, bool *unchanged, st_error *err)
 {
     const bool there = st_exists(d->final);
     *unchanged = false;
@@ -196,7 +196,8 @@ st_status st_label_draft_commit(st_label_draft *d, bool overwrite, bool *unchang
         return st_fault(err, ST_ERR_IO,
                         "%s: there already, with other labels; --overwrite replaces them, a different output folder "
                         "keeps both", d->final);
-    status = to_disk(d->partial, err);
+    if (!*synced) status = to_disk(d->partial, err);
+    *synced = status == ST_OK;
     if (status == ST_OK) status = swap_in(d, there, err);
     return status;
 }

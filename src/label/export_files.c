@@ -158,30 +158,33 @@ char *st_label_out_stem(const char *name, bool flat)
     return out;
 }
 
-static bool is_free(const char *folder, const char *prefix, const char *stem, const char *tail)
+static bool is_free(const char *folder, const char *const *prefixes, const char *stem, const char *tail)
 {
-    char *path = NULL;
+    bool taken = false;
     struct stat st;
-    if (asprintf(&path, "%s/%s%s%s", folder, prefix, stem, tail) < 0) return true; /* found out when it is opened */
-    const bool taken = lstat(path, &st) == 0;
-    free(path);
+    for (; *prefixes && !taken; prefixes++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s%s%s", folder, *prefixes, stem, tail) < 0) return true; /* found out on opening */
+        taken = lstat(path, &st) == 0;
+        free(path);
+    }
     return !taken;
 }
 
-st_status st_label_free_stem(char **free_stem, const char *folder, const char *prefix, const char *name,
-                             const char *tail, bool flat, st_error *err)
+st_status st_label_free_stem(char **free_stem, const char *folder, const char *const *prefixes,
+                             const char *name, const char *tail, bool flat, st_error *err)
 {
     const char *suffix = st_label_suffix(name);
     char *stem = st_label_out_stem(name, flat);
     *free_stem = stem;
     if (!stem) return no_memory(name, err);
-    if (is_free(folder, prefix, stem, tail)) return ST_OK;
+    if (is_free(folder, prefixes, stem, tail)) return ST_OK;
     for (unsigned i = 1; i < 1000000; i++) {
         int n;
         if (i == 1) n = asprintf(free_stem, "%s_%s", stem, suffix[0] ? suffix + 1 : "1");
         else n = asprintf(free_stem, "%s_%u", stem, i);
         if (n < 0) break;
-        if (is_free(folder, prefix, *free_stem, tail)) {
+        if (is_free(folder, prefixes, *free_stem, tail)) {
             free(stem);
             return ST_OK;
         }

@@ -24,8 +24,10 @@ typedef struct st_label_draft {
 } st_label_draft;
 /* Puts right what a killed run left behind, and begins with an empty partial folder. */
 ST_MUSTCHECK st_status st_label_draft_begin(st_label_draft *d, const char *folder, const char *name, st_error *err);
-/* Gives it its name. *unchanged: the same was there already. */
-ST_MUSTCHECK st_status st_label_draft_commit(st_label_draft *d, bool overwrite, bool *unchanged, st_error *err);
+/* Gives it its name. *unchanged: the same was there already. *synced (false before the first of several) says whether all
+ * that was written is on the disk. */
+ST_MUSTCHECK st_status st_label_draft_commit(st_label_draft *d, bool overwrite, bool *synced, bool *unchanged,
+                                             st_error *err);
 void st_label_draft_drop(st_label_draft *d); /* removes what was not committed; fine in any state */
 
 /* ---- files ---- */
@@ -66,9 +68,9 @@ void st_label_put_score(FILE *to, float score);
 char *st_label_out_stem(const char *name, bool flat);
 /* The name's suffix with its dot, or "". */
 const char *st_label_suffix(const char *name);
-/* folder/prefix + stem + tail as a name under `folder` that is not there yet: with the picture's suffix, then numbers,
- * behind the stem if need be. *free_stem from malloc. */
-ST_MUSTCHECK st_status st_label_free_stem(char **free_stem, const char *folder, const char *prefix, const char *name,
-                                          const char *tail, bool flat, st_error *err);
+/* A stem that makes none of folder/prefix + stem + tail, for the prefixes up to a NULL, a name that is there already: with
+ * the picture's suffix, then numbers, behind it if need be. *free_stem from malloc. */
+ST_MUSTCHECK st_status st_label_free_stem(char **free_stem, const char *folder, const char *const *prefixes,
+                                          const char *name, const char *tail, bool flat, st_error *err);
 
 #endif

@@ -140,8 +140,9 @@ static st_status put_document(st_label_sink *s, const st_label_shown *shown, con
 
 static st_status picture(st_label_sink *s, const st_label_shown *shown, st_error *err)
 {
+    static const char *const every[] = { "", NULL };
     char suffix[16], *stem = NULL, *name = NULL, *image = NULL;
-    st_status status = st_label_free_stem(&stem, s->folder, "", shown->name, ".json", false, err);
+    st_status status = st_label_free_stem(&stem, s->folder, every, shown->name, ".json", false, err);
     if (status == ST_OK) status = st_label_image_put(suffix, s, shown, "", stem, err);
     if (status == ST_OK) {
         const char *slash = strrchr(stem, '/');

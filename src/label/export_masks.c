@@ -84,12 +84,13 @@ static st_status put_maps(const st_label_sink *s, const st_label_map *map, const
 
 static st_status picture(st_label_sink *s, const st_label_shown *shown, st_error *err)
 {
+    static const char *const every[] = { "instance/", NULL };
     masks *m = s->state;
     st_label_map map;
     char *stem = NULL;
     st_status status = st_label_map_make(&map, s, shown, UINT16_MAX, err);
     if (status != ST_OK) return status;
-    status = st_label_free_stem(&stem, s->folder, "instance/", shown->name, ".png", false, err);
+    status = st_label_free_stem(&stem, s->folder, every, shown->name, ".png", false, err);
     if (status == ST_OK) status = put_maps(s, &map, shown, stem, err);
     if (status == ST_OK) put_line(m->list.f, &map, shown, stem);
     s->losses->images_rotated += shown->picture->orientation > 1;

@@ -130,8 +130,9 @@ static st_status put_with_masks(const st_label_sink *s, const st_label_shown *sh
 
 static st_status picture(st_label_sink *s, const st_label_shown *shown, st_error *err)
 {
+    static const char *const every[] = { "Annotations/", NULL };
     char suffix[16], *stem = NULL;
-    st_status status = st_label_free_stem(&stem, s->folder, "Annotations/", shown->name, ".xml", true, err);
+    st_status status = st_label_free_stem(&stem, s->folder, every, shown->name, ".xml", true, err);
     if (status == ST_OK) status = st_label_image_put(suffix, s, shown, "JPEGImages/", stem, err);
     if (status == ST_OK)
         status = with_masks(s) ? put_with_masks(s, shown, stem, suffix, err)

@@ -120,12 +120,13 @@ static st_status put_labels(st_label_sink *s, const st_label_shown *shown, const
 
 static st_status picture(st_label_sink *s, const st_label_shown *shown, st_error *err)
 {
+    static const char *const every[] = { "labels/train/", "labels/val/", "labels/test/", NULL };
     yolo *y = s->state;
     const st_label_split split = st_label_split_of(s->options, shown->name);
     char labels[32], images[32], suffix[16], *stem = NULL, *name = NULL;
     snprintf(labels, sizeof labels, "labels/%s/", st_label_split_name(split));
     snprintf(images, sizeof images, "images/%s/", st_label_split_name(split));
-    st_status status = st_label_free_stem(&stem, s->folder, labels, shown->name, ".txt", true, err);
+    st_status status = st_label_free_stem(&stem, s->folder, every, shown->name, ".txt", true, err);
     if (status == ST_OK && asprintf(&name, "%s%s.txt", labels, stem) < 0) {
         name = NULL;
         status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", shown->name);

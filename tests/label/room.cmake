@@ -10,6 +10,19 @@ foreach(source ${sources})
   add_test(NAME label.${topic} COMMAND label_${name})
 endforeach()
 
+# What exports write, read back and turned into masks again, by readers of our own: Python's standard library only.
+add_executable(label_make_store ${CMAKE_CURRENT_LIST_DIR}/make_store.c)
+target_include_directories(label_make_store PRIVATE tests)
+target_link_libraries(label_make_store PRIVATE stencil_front)
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND TARGET stencil)
+  add_test(NAME label.read_back
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/read_back_test.py
+            $<TARGET_FILE:stencil> $<TARGET_FILE:label_make_store>)
+else()
+  message(STATUS "labels read back: NOT RUN, no Python 3 found")
+endif()
+
 # The program itself: tiles, duplicates, sweep and negatives with the demo model.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND TARGET stencil)
