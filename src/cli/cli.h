@@ -67,6 +67,9 @@ int st_exit_of(st_status status);
  * From malloc; NULL, after a message, when there
  * is none. */
 char *st_model_choice(st_console *console, const char *given);
+/* ST_EXIT_OK when none of the n outputs (NULL entries are fine) is a file of the model that would be chosen; else says
+ * so and returns ST_EXIT_USAGE. Asked before the work. */
+int st_model_spared(st_console *console, const char *given, const char *const *outputs, size_t n);
 /* Opens it; on failure says why and returns ST_EXIT_MODEL. */
 int st_model_start(st_model **out, st_console *console, const char *given, uint32_t n_threads);
 /* ST_EXIT_OK when it holds the interactive part; else says so and returns ST_EXIT_MODEL. */

@@ -105,7 +105,9 @@ static int start(concept_run *r)
     }
     r->cancel = st_signals_watch();
     if (!r->cancel) return ST_EXIT_INTERNAL;
-    const int code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
+    int code = st_model_spared(&r->console, r->model_path, &r->output, 1);
+    if (code != ST_EXIT_OK) return code;
+    code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
     if (code != ST_EXIT_OK) return code;
     st_session_options how = ST_SESSION_OPTIONS_INIT;
     how.cancel = r->cancel;

@@ -94,8 +94,6 @@ static int read_args(encode_run *r, int argc, char **argv)
     if (!r->output) return st_usage_error("encode", "expected -o FILE");
     if (st_same_file(r->in.file, r->output))
         return st_usage_error("encode", "-o would overwrite the picture %s", r->output);
-    if (r->model_path && st_same_file(r->model_path, r->output))
-        return st_usage_error("encode", "-o would overwrite the model %s", r->output);
     return ST_EXIT_OK;
 }
 
@@ -108,7 +106,9 @@ static int start(encode_run *r)
     }
     r->cancel = st_signals_watch();
     if (!r->cancel) return ST_EXIT_INTERNAL;
-    const int code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
+    int code = st_model_spared(&r->console, r->model_path, &r->output, 1);
+    if (code != ST_EXIT_OK) return code;
+    code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
     if (code != ST_EXIT_OK || !r->in.encode.for_clicks) return code;
     return st_model_for_clicks(r->model, &r->console);
 }

@@ -87,7 +87,9 @@ static int start(job *j)
         st_console_error(&j->console, "out of memory");
         return ST_EXIT_INTERNAL;
     }
-    int code = prepare_outputs(j);
+    const char *const outputs[] = { j->args.output, j->args.overlay };
+    int code = st_model_spared(&j->console, j->args.model, outputs, 2);
+    if (code == ST_EXIT_OK) code = prepare_outputs(j);
     if (code != ST_EXIT_OK) return code;
     if ((code = st_model_start(&j->model, &j->console, j->args.model, j->args.n_threads)) != ST_EXIT_OK) return code;
     if (j->args.n_objects && (code = st_model_for_clicks(j->model, &j->console)) != ST_EXIT_OK) return code;

@@ -28,8 +28,7 @@ bool st_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The folder that `path` lies in, from malloc. */
-static char *folder_of(const char *path)
+char *st_folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     if (!slash) return strdup(".");
@@ -46,7 +45,7 @@ st_status st_save_possible(const char *path, st_error *err)
         if (access(path, W_OK) == 0) return ST_OK;
         return st_fault(err, ST_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     }
-    char *folder = folder_of(path);
+    char *folder = st_folder_of(path);
     if (!folder) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
     st_status status = ST_OK;
     if (!st_is_folder(folder)) status = st_fault(err, ST_ERR_IO, "%s: the folder %s is not there", path, folder);

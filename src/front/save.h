@@ -14,6 +14,8 @@ ST_MUSTCHECK st_status st_save_possible(const char *path, st_error *err);
 /* Makes `path` a folder if nothing is there; fine when it is one already. The folder above must be there. */
 ST_MUSTCHECK st_status st_save_folder(const char *path, st_error *err);
 
+/* The folder that `path` lies in, "." for a bare name. From malloc; NULL when out of memory. */
+char *st_folder_of(const char *path);
 bool st_is_folder(const char *path);
 bool st_exists(const char *path);
 bool st_same_file(const char *a, const char *b); /* both there, and one file, under whatever name */
