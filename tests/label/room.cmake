@@ -33,3 +33,16 @@ if(Python3_FOUND AND TARGET stencil)
               ${CMAKE_SOURCE_DIR}/tests/cli/label_tile_test.py $<TARGET_FILE:stencil> ${topic})
   endforeach()
 endif()
+
+# The program: jobs as a person runs them, and killed at any moment (`inotify`: Linux).
+if(Python3_FOUND AND TARGET stencil)
+  foreach(topic Store Sources Changes DryRun Shards Folder)
+    string(TOLOWER ${topic} name)
+    add_test(NAME label.${name}
+      COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/label_test.py
+              $<TARGET_FILE:stencil> ${topic})
+  endforeach()
+  add_test(NAME label.kill
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/label_kill_test.py
+            $<TARGET_FILE:stencil>)
+endif()
