@@ -51,7 +51,3 @@ st_install_if_there(NOTICE ${CMAKE_INSTALL_DOCDIR})
 foreach(file model.safetensors config.json preprocessor_config.json check.safetensors check.png README.md scene.png)
   st_install_if_there(models/demo/${file} ${CMAKE_INSTALL_DATADIR}/stencil/models/demo)
 endforeach()
-
-# The demo model, where the program looks for it when no other is named.
-install(DIRECTORY models/demo DESTINATION ${CMAKE_INSTALL_DATADIR}/stencil/models
-  FILES_MATCHING PATTERN "*.safetensors" PATTERN "*.json" PATTERN "*.txt" PATTERN "*.png" PATTERN "*.md")
