@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # soak.sh: what `make test` has no time for, SOAK_ROUNDS (default 20) of each: kcheck with new seeds at every level, the threaded tests
-# again and again with and without ThreadSanitizer, every fuzz target for SOAK_FUZZ_SECONDS (default 600), and one process that segments
-# the demo picture over and over, whose memory must stop growing. Hours rather than minutes.
+# again and again with and without ThreadSanitizer, every fuzz target for SOAK_FUZZ_SECONDS (default 600), one process that segments
+# the demo picture over and over, whose memory must stop growing, one that labels SOAK_PICTURES (default 2000) in flat memory, and labelling
+# runs killed at other moments each time. Hours rather than minutes.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -40,6 +41,12 @@ many=$(peak $((10 * rounds)))
 echo "peak after 10 pictures: $few kB, after $((10 * rounds)): $many kB"
 # Results are kept until the end; a picture's instances are a few tens of kB.
 [ "$many" -lt $((few + few / 10 + 10 * rounds * 64)) ] || { echo "soak: memory grows with the number of pictures"; exit 1; }
+
+echo "== memory and open files of a labelling run"
+python3 tests/cli/label_soak.py build/gcc/stencil "${SOAK_PICTURES:-2000}"
+
+echo "== labelling runs killed"
+for ((i = 0; i < rounds / 4; i++)); do SEED=$((first + i)) python3 tests/cli/label_kill_test.py build/gcc/stencil; done
 
 echo "== fuzzing"
 FUZZ_SECONDS=${SOAK_FUZZ_SECONDS:-600} tools/ci.sh fuzz
