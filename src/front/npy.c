@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -137,6 +139,20 @@ static bool has_shape(const header *h, size_t rows, size_t cols)
     return true;
 }
 
+/* Floats, from doubles if there are any; one that is not finite (as a float) is refused here, where the file's name is
+ * known. */
+static st_status take_values(float *out, const double *wide, const char *path, size_t n, st_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const double value = wide ? wide[i] : (double)out[i];
+        if (!(fabs(value) <= (double)FLT_MAX))
+            return st_fault(err, ST_ERR_INVALID_ARG, "%s: value %zu is %g, expected a finite 32-bit float", path, i,
+                            value);
+        out[i] = (float)value;
+    }
+    return ST_OK;
+}
+
 /* n values of `size` bytes as they lie in the file (little-endian, as the machine is) to floats. */
 static st_status read_values(float **values, FILE *f, const char *path, size_t n, size_t size, st_error *err)
 {
@@ -148,7 +164,7 @@ static st_status read_values(float **values, FILE *f, const char *path, size_t n
     else if (fread(wide ? (void *)wide : (void *)out, size, n, f) != n)
         status = st_fault(err, ST_ERR_FORMAT, "%s: the values end early", path);
     else if (fgetc(f) != EOF) status = st_fault(err, ST_ERR_FORMAT, "%s: bytes follow the last value", path);
-    for (size_t i = 0; status == ST_OK && wide && i < n; i++) out[i] = (float)wide[i];
+    if (status == ST_OK) status = take_values(out, wide, path, n, err);
     free(wide);
     if (status != ST_OK) free(out);
     else *values = out;

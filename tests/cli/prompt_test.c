@@ -312,6 +312,12 @@ static void npy_refuses_what_it_does_not_understand(void **state)
     const float seven[7] = { 0 };
     put(good, seven, sizeof seven);
     refused(ST_ERR_FORMAT, "bytes follow the last value");
+    const float strange[6] = { 0.0f, 1.0f, 2.0f, 3.0f, NAN, 0.0f };
+    put(good, strange, sizeof strange);
+    refused(ST_ERR_INVALID_ARG, "value 4 is");
+    const double huge[6] = { 0.0, -1e39 };
+    put("{'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }\n", huge, sizeof huge);
+    refused(ST_ERR_INVALID_ARG, "value 1 is -1e+39, expected a finite 32-bit float");
     unlink(path);
     refused(ST_ERR_IO, "No such file");
     assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes into it: must not wait */

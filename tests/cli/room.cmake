@@ -9,10 +9,19 @@ endforeach()
 
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND TARGET stencil)
-  foreach(topic Usage Documents Models Formats Outputs Pictures Answers Everything Bench Terminal Cancel Manual)
-    string(TOLOWER ${topic} name)
-    add_test(NAME cli.${name}
-      COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:stencil> ${topic})
+  foreach(program cli click_talk click_prompt)
+    set(topics Usage Documents Models Formats Outputs Pictures Answers Everything Bench Terminal Cancel Manual)
+    if(program STREQUAL "click_talk")
+      set(topics Conversation Errors Files)
+    elseif(program STREQUAL "click_prompt")
+      set(topics Objects Fields Encodings Concepts ClickBench)
+    endif()
+    foreach(topic ${topics})
+      string(TOLOWER ${topic} name)
+      add_test(NAME cli.${name}
+        COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/${program}_test.py $<TARGET_FILE:stencil>
+                ${topic})
+    endforeach()
   endforeach()
 else()
   message(STATUS "tests of the program: NOT RUN, no Python 3 found")
