@@ -207,7 +207,7 @@ void st_click_result_free(st_click_result *r)
     st_free(r);
 }
 
-/* Weights of one output cell of an antialiased triangle filter, in double: mask prompts are small, exactness of rounding does not matter. */
+/* The value of one output cell of an antialiased triangle filter, in double: mask prompts are small, exactness of rounding does not matter. */
 static double filtered(const uint8_t *mask, uint32_t width, uint32_t height, size_t stride, size_t side, size_t row, size_t col)
 {
     const double sx = (double)width / (double)side, sy = (double)height / (double)side, rx = fmax(sx, 1.0), ry = fmax(sy, 1.0);
