@@ -38,11 +38,11 @@ endif()
 if(Python3_FOUND AND TARGET stencil)
   foreach(topic Store Sources Changes DryRun Shards Folder)
     string(TOLOWER ${topic} name)
-    add_test(NAME label.${name}
+    add_test(NAME cli.label-${name}
       COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/label_test.py
               $<TARGET_FILE:stencil> ${topic})
   endforeach()
-  add_test(NAME label.kill
+  add_test(NAME cli.label-kill
     COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/label_kill_test.py
             $<TARGET_FILE:stencil>)
 endif()
