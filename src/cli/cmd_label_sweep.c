@@ -134,6 +134,16 @@ static st_status open_negatives(sweep_run *r, st_error *err)
     return status;
 }
 
+/* Thresholds and area bounds are the job's present ones, where the negatives answer the same questions. */
+static const st_label_job *job_of_negatives(sweep_run *r)
+{
+    const st_label_job *job = st_label_store_job(r->store), *empty = st_label_store_job(r->empty);
+    if (strcmp(job->recipe, empty->recipe) == 0) return job;
+    st_console_warn(&r->console, "the negatives were labelled in another way than the pictures; their rates are those "
+                    "of that way, until `stencil label` is run with --negatives again");
+    return empty;
+}
+
 static st_status look(sweep_run *r, st_error *err)
 {
     st_status status = st_label_store_open(&r->store, r->folder, err);
@@ -148,8 +158,7 @@ static st_status look(sweep_run *r, st_error *err)
     if (status == ST_OK) status = add_all(r, r->store, false, err);
     if (status == ST_OK) st_label_sweep_end(&r->sweep);
     if (status == ST_OK && r->empty) {
-        const st_label_job *empty = st_label_store_job(r->empty);
-        status = st_label_negatives_begin(&r->negatives, empty, r->thresholds, r->n_thresholds, err);
+        status = st_label_negatives_begin(&r->negatives, job_of_negatives(r), r->thresholds, r->n_thresholds, err);
         if (status == ST_OK) status = add_all(r, r->empty, true, err);
     }
     return status;

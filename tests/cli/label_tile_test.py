@@ -10,7 +10,7 @@ import sys
 import unittest
 import zlib
 
-from label_case import SCENE, LabelCase, label, main, png
+from label_case import SCENE, LabelCase, label, main, png, tree
 
 INPUT = 224  # the demo model's
 ASKED = ('-c', 'thing=food', '-c', 'thing=fruit', '-c', 'animal', '--floor', '0.1')
@@ -255,9 +255,21 @@ class Sweep(LabelCase):
             self.assertEqual(p['too_often'], p['rate'] > .02)
         self.assertTrue(said['phrases'][0]['too_often'])
         self.assertIn('warning: fires on more than 2 %', self.ok(label('sweep', self.path('out'))))
-        before = {name: os.stat(self.path('out', 'negatives', 'store')).st_mtime_ns for name in ('store',)}
-        self.run_job('--negatives', self.path('none'))  # is done already
-        self.assertEqual(before['store'], os.stat(self.path('out', 'negatives', 'store')).st_mtime_ns)
+        before = tree(self.path('out', 'negatives'))
+        self.assertIn('2 pictures are done, 0 are left', self.run_job('--negatives', self.path('none')))
+        self.assertEqual(before, tree(self.path('out', 'negatives')))
+
+    def test_negatives_of_other_options(self):
+        self.run_job('--negatives', self.path('none'))
+        self.run_job('--threshold', '0.99')  # decides nothing that is stored: the present thresholds count for negatives, too
+        said = self.sweep('--thresholds', '0.5')['negatives']['phrases'][0]
+        self.assertEqual((said['threshold'], said['rate'], said['thresholds'][0]['rate']), (.99, 0, .5))
+        self.run_job('--redo', '--resize', 'cpu')
+        done = label('sweep', self.path('out'), '--json')
+        self.assertIn('labelled in another way', done.stderr.decode())
+        self.assertEqual(len(json.loads(self.ok(done))['negatives']['phrases']), 3)
+        self.assertIn('labelling again', self.run_job('--redo', '--resize', 'cpu', '--negatives', self.path('none')))
+        self.assertEqual(label('sweep', self.path('out'), '--json', '-q').stderr, b'')
 
     def test_refused(self):
         self.refused('sweep', says='which folder')
