@@ -10,6 +10,7 @@
 static const st_command verbs[] = {
     { "", "", NULL, NULL }, /* so that the table may be empty */
     { "export", "data sets from the results", st_cmd_label_export, st_cmd_label_export_help },
+    { "sheet", "contact sheets, least sure first", st_cmd_label_sheet, st_cmd_label_sheet_help },
     { "sweep", "what every threshold would export", st_cmd_label_sweep, st_cmd_label_sweep_help },
 };
 

@@ -2,9 +2,9 @@
 #include "cli/choices.h"
 #include "cli/label_export.h"
 #include "cli/label_verbs.h"
+#include "front/fault.h"
 #include "front/options.h"
 #include "front/save.h"
-#include "label/ontology.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,16 +54,11 @@ void st_cmd_label_export_help(FILE *to)
           to);
 }
 
-typedef struct setting {
-    st_label_setting what;
-    const char *text;
-} setting;
-
 typedef struct export_run {
     const char *folder;
     st_label_export_options o;
-    setting *settings; /* [n_settings] of argc places */
-    size_t n_settings;
+    st_label_bound *bounds; /* [n_bounds] of argc places */
+    size_t n_bounds;
     st_console console;
     bool help;
 } export_run;
@@ -129,9 +124,9 @@ static int take(export_run *r, int id, const char *value)
     switch (id) {
     case OPT_FORMAT: return read_formats(&r->o, value);
     case OPT_OUTPUT: r->o.folder = value; break;
-    case OPT_THRESHOLD: r->settings[r->n_settings++] = (setting){ ST_LABEL_THRESHOLD, value }; break;
-    case OPT_MIN_AREA: r->settings[r->n_settings++] = (setting){ ST_LABEL_MIN_AREA, value }; break;
-    case OPT_MAX_AREA: r->settings[r->n_settings++] = (setting){ ST_LABEL_MAX_AREA, value }; break;
+    case OPT_THRESHOLD: r->bounds[r->n_bounds++] = (st_label_bound){ ST_LABEL_THRESHOLD, value }; break;
+    case OPT_MIN_AREA: r->bounds[r->n_bounds++] = (st_label_bound){ ST_LABEL_MIN_AREA, value }; break;
+    case OPT_MAX_AREA: r->bounds[r->n_bounds++] = (st_label_bound){ ST_LABEL_MAX_AREA, value }; break;
     case OPT_IMAGES:
     case OPT_HOLES:
     case OPT_PARTS: return take_choice(r, id, value);
@@ -175,7 +170,7 @@ static int read_words(export_run *r, int argc, char **argv)
 
 /* ---- work ---- */
 
-static int failure(st_console *console, st_status status, const st_error *err)
+int st_label_verb_failure(st_console *console, st_status status, const st_error *err)
 {
     st_console_error(console, "%s", err->message);
     if (status == ST_ERR_CANCELLED) return ST_EXIT_SIGNAL + st_signals_seen();
@@ -210,33 +205,29 @@ int st_label_export_run(st_console *console, st_label_store *store, const st_lab
     with.progress_user = console;
     const st_status status = st_label_export(&report, store, &with, &err);
     st_console_clear(console);
-    if (status != ST_OK) return failure(console, status, &err);
+    if (status != ST_OK) return st_label_verb_failure(console, status, &err);
     tell(console, o, &report);
     return ST_EXIT_OK;
-}
-
-static st_status apply_settings(export_run *r, const st_label_job *job, st_label_class **classes, st_error *err)
-{
-    st_status status = ST_OK;
-    *classes = st_label_classes_copy(job->classes, job->n_classes);
-    if (!*classes) {
-        err->status = ST_ERR_NOMEM;
-        snprintf(err->message, sizeof err->message, "out of memory");
-        return ST_ERR_NOMEM;
-    }
-    for (size_t i = 0; status == ST_OK && i < r->n_settings; i++)
-        status = st_label_class_set(*classes, job->n_classes, r->settings[i].what, r->settings[i].text, err);
-    r->o.classes = *classes;
-    r->o.n_classes = job->n_classes;
-    return status;
 }
 
 static void warn_below_floor(st_console *console, const st_label_job *job, const st_label_class *classes)
 {
     for (size_t i = 0; i < job->n_classes; i++)
         if (classes[i].threshold < job->options.floor)
-            st_console_warn(console, "class %s: threshold %g, but only what scores more than %g was stored", classes[i].name,
-                            (double)classes[i].threshold, (double)job->options.floor);
+            st_console_warn(console, "class %s: threshold %g, but only what scores more than %g was stored",
+                            classes[i].name, (double)classes[i].threshold, (double)job->options.floor);
+}
+
+st_status st_label_bounds_apply(st_label_class **classes, st_console *console, const st_label_job *job,
+                                const st_label_bound *bounds, size_t n, st_error *err)
+{
+    st_status status = ST_OK;
+    *classes = st_label_classes_copy(job->classes, job->n_classes);
+    if (!*classes) return st_fault(err, ST_ERR_NOMEM, "out of memory for the classes");
+    for (size_t i = 0; status == ST_OK && i < n; i++)
+        status = st_label_class_set(*classes, job->n_classes, bounds[i].what, bounds[i].text, err);
+    if (status == ST_OK) warn_below_floor(console, job, *classes);
+    return status;
 }
 
 static int work(export_run *r)
@@ -253,14 +244,13 @@ static int work(export_run *r)
         return status == ST_ERR_NOMEM ? ST_EXIT_INTERNAL : ST_EXIT_PARTLY;
     }
     n_classes = st_label_store_job(store)->n_classes;
-    status = apply_settings(r, st_label_store_job(store), &classes, &err);
+    status = st_label_bounds_apply(&classes, &r->console, st_label_store_job(store), r->bounds, r->n_bounds, &err);
+    r->o.classes = classes;
+    r->o.n_classes = n_classes;
     if (status == ST_OK) status = st_save_folder(r->o.folder, &err);
     if (status == ST_OK) status = st_label_lock(&lock, r->o.folder, &err);
-    if (status != ST_OK) code = failure(&r->console, status, &err);
-    else {
-        warn_below_floor(&r->console, st_label_store_job(store), classes);
-        code = st_label_export_run(&r->console, store, &r->o);
-    }
+    if (status != ST_OK) code = st_label_verb_failure(&r->console, status, &err);
+    else code = st_label_export_run(&r->console, store, &r->o);
     if (lock >= 0) st_label_unlock(lock);
     st_label_classes_free(classes, n_classes);
     st_label_store_close(store);
@@ -271,14 +261,14 @@ int st_cmd_label_export(int argc, char **argv)
 {
     export_run r = { 0 };
     st_console_init(&r.console, 0);
-    r.settings = calloc((size_t)argc + 1, sizeof *r.settings);
-    if (!r.settings) return ST_EXIT_INTERNAL;
+    r.bounds = calloc((size_t)argc + 1, sizeof *r.bounds);
+    if (!r.bounds) return ST_EXIT_INTERNAL;
     int code = read_words(&r, argc, argv);
     if (code == ST_EXIT_OK && r.help) st_cmd_label_export_help(stdout);
     else if (code == ST_EXIT_OK) {
         st_console_init(&r.console, r.console.verbosity);
         code = work(&r);
     }
-    free(r.settings);
+    free(r.bounds);
     return code;
 }
