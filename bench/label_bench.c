@@ -1,0 +1,193 @@
+/* label_bench.c: what `stencil label` costs on top of the model: pictures a second of the bare engine (pictures decoded beforehand, encode and phrases,
+ * nothing written) against those of the labelling loop (read, decoded, asked, duplicates marked, written), round by round in turn.
+ *
+ *     label_bench [--model PATH] [--picture FILE] [--pictures N] [--rounds N] [--threads N]
+ *
+ * Prints the median ratio of the rounds. Part of `make bench`.
+ */
+#include "label/job_run.h"
+#include "label/ontology.h"
+#include "label/store.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "front/options.h"
+
+enum { MAX_ROUNDS = 99 };
+
+typedef struct bench {
+    const char *model_path, *picture;
+    uint32_t n_pictures, n_rounds, n_threads;
+    char folder[64], pictures[96], out[96];
+    st_model *model;
+    st_session *session;
+    st_label_job job;
+    st_bitmap bitmap;
+} bench;
+
+static void die(const char *what, const st_error *err)
+{
+    fprintf(stderr, "label_bench: %s%s%s\n", what, err ? ": " : "", err ? err->message : "");
+    exit(1);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+/* N names for one file: reading and decoding are the same as of N files. */
+static void make_pictures(bench *b)
+{
+    const char *suffix = strrchr(b->picture, '.');
+    char *file = realpath(b->picture, NULL);
+    snprintf(b->folder, sizeof b->folder, "/tmp/label-bench-XXXXXX");
+    if (!file || !mkdtemp(b->folder)) die(b->picture, NULL);
+    snprintf(b->pictures, sizeof b->pictures, "%s/pictures", b->folder);
+    snprintf(b->out, sizeof b->out, "%s/out", b->folder);
+    if (mkdir(b->pictures, 0777) != 0) die(b->pictures, NULL);
+    b->job.names = calloc(b->n_pictures, sizeof *b->job.names);
+    for (uint32_t i = 0; b->job.names && i < b->n_pictures; i++) {
+        char path[160];
+        if (asprintf(&b->job.names[i], "p%06u%s", i, suffix ? suffix : "") < 0) die("out of memory", NULL);
+        snprintf(path, sizeof path, "%s/%s", b->pictures, b->job.names[i]);
+        if (symlink(file, path) != 0) die(path, NULL);
+    }
+    b->job.n_names = b->n_pictures;
+    free(file);
+}
+
+static void make_job(bench *b)
+{
+    static const char *const phrases[] = { "food", "animal", "thing=fruit", "thing=vehicle" };
+    st_label_ontology o = { 0 };
+    st_model_info info = ST_MODEL_INFO_INIT;
+    st_error err;
+    size_t n_retired;
+    for (size_t i = 0; i < sizeof phrases / sizeof phrases[0]; i++)
+        if (st_label_ontology_add(&o, phrases[i], &err) != ST_OK) die(phrases[i], &err);
+    if (st_label_ontology_number(&o, &b->job.retired, &n_retired, NULL, &err) != ST_OK) die("classes", &err);
+    if (st_model_get_info(b->model, &info, &err) != ST_OK) die("model", &err);
+    b->job.classes = o.classes;
+    b->job.n_classes = o.n;
+    b->job.model_id = strdup(info.id);
+    b->job.precision = strdup(info.precision);
+    b->job.model_size = info.input_size;
+    st_label_options_default(&b->job.options);
+    if (!b->job.model_id || !b->job.precision || !st_label_recipe(&b->job)) die("out of memory", NULL);
+}
+
+static st_status count_answer(void *user, const st_label_class *cls, uint32_t phrase, size_t flat, st_result *result, st_error *err)
+{
+    (void)cls, (void)phrase, (void)flat, (void)err;
+    *(size_t *)user += result->n_instances;
+    return ST_OK;
+}
+
+static double bare(bench *b, size_t *n_instances)
+{
+    const st_image image = { b->bitmap.rgb, b->bitmap.width, b->bitmap.height, (size_t)b->bitmap.width * 3, ST_PIXEL_RGB8 };
+    const st_label_engine engine = { .session = b->session, .job = &b->job };
+    st_error err;
+    const double started = now();
+    for (uint32_t i = 0; i < b->n_pictures; i++)
+        if (st_label_ask(&engine, &image, count_answer, n_instances, &err) != ST_OK) die("engine", &err);
+    return now() - started;
+}
+
+static double labelled(bench *b)
+{
+    const st_label_engine engine = { .session = b->session, .job = &b->job };
+    st_label_run run = { .engine = &engine, .folder = b->out, .root = b->pictures };
+    st_label_plan plan = { 0 };
+    st_error err;
+    if (mkdir(b->out, 0777) != 0) die(b->out, NULL);
+    const double started = now();
+    if (st_label_plan_make(&plan, &b->job, b->out, b->pictures, 0, &err) != ST_OK) die("plan", &err);
+    if (plan.n_todo != b->n_pictures) die("the folder is not empty", NULL);
+    if (st_label_run_plan(&run, &plan, &err) != ST_OK) die("run", &err);
+    const double spent = now() - started;
+    if (run.n_failed) die("a picture could not be read", NULL);
+    st_label_plan_free(&plan);
+    if (nftw(b->out, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) die(b->out, NULL);
+    return spent;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void compare(bench *b)
+{
+    double engine[MAX_ROUNDS], loop[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    size_t n_instances = 0;
+    const uint32_t n = b->n_rounds;
+    bare(b, &n_instances); /* warms up */
+    n_instances = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (i % 2) loop[i] = labelled(b);
+        engine[i] = bare(b, &n_instances);
+        if (i % 2 == 0) loop[i] = labelled(b);
+        ratio[i] = engine[i] / loop[i];
+    }
+    if (n_instances == 0) die("nothing was found: no masks were made or written", NULL);
+    qsort(engine, n, sizeof *engine, by_value);
+    qsort(loop, n, sizeof *loop, by_value);
+    qsort(ratio, n, sizeof *ratio, by_value);
+    printf("label_bench: %u pictures of %u x %u, 4 phrases, %.1f instances each, %u rounds in turn\n", b->n_pictures, b->bitmap.width, b->bitmap.height,
+           (double)n_instances / b->n_pictures / n, n);
+    printf("engine %8.3f pictures/s (median; best %.3f)\n", b->n_pictures / engine[n / 2], b->n_pictures / engine[0]);
+    printf("label  %8.3f pictures/s (median; best %.3f)\n", b->n_pictures / loop[n / 2], b->n_pictures / loop[0]);
+    printf("label at %.1f %% of the engine (median of the rounds; of the best %.1f %%)\n", 100 * ratio[n / 2], 100 * engine[0] / loop[0]);
+}
+
+static void read_arguments(bench *b, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        bool ok = true;
+        if (strcmp(argv[i], "--model") == 0) b->model_path = value;
+        else if (strcmp(argv[i], "--picture") == 0) b->picture = value;
+        else if (strcmp(argv[i], "--pictures") == 0) ok = st_read_count(&b->n_pictures, value, 1, 1000000);
+        else if (strcmp(argv[i], "--rounds") == 0) ok = st_read_count(&b->n_rounds, value, 1, MAX_ROUNDS);
+        else if (strcmp(argv[i], "--threads") == 0) ok = st_read_count(&b->n_threads, value, 1, 1024);
+        else ok = false;
+        if (!ok) die(argv[i], NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bench b = { .model_path = "models/demo", .picture = "models/demo/scene.png", .n_pictures = 40, .n_rounds = 9 };
+    st_model_options how = ST_MODEL_OPTIONS_INIT;
+    st_error err;
+    read_arguments(&b, argc, argv);
+    how.n_threads = b.n_threads;
+    if (st_bitmap_load(&b.bitmap, b.picture, NULL, &err) != ST_OK) die("picture", &err);
+    if (st_model_open(&b.model, b.model_path, &how, &err) != ST_OK) die("model", &err);
+    if (st_session_new(&b.session, b.model, NULL, &err) != ST_OK) die("session", &err);
+    make_pictures(&b);
+    make_job(&b);
+    compare(&b);
+    nftw(b.folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    st_label_job_free(&b.job);
+    st_bitmap_free(&b.bitmap);
+    st_session_free(b.session);
+    st_model_free(b.model);
+    return 0;
+}
