@@ -36,10 +36,11 @@ parity: ## full-size comparison with the reference in PyTorch (ST_REFERENCE_PYTH
 soak: ## hours of it: new seeds, threads, memory over many pictures, fuzzing
 	@tools/soak.sh
 
-demo-score: ## recall and precision of the demo model on generated scenes
+demo-score: ## recall and precision of the demo model on generated scenes, and of small objects in large ones with tiles
 	@tools/setup.sh score
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) models/demo/score.py --stencil $(BUILD)/stencil
+	@$(PYTHON) models/demo/tile_score.py --stencil $(BUILD)/stencil --check
 
 fuzz: ## every fuzz target with libFuzzer, FUZZ_SECONDS each
 	@tools/setup.sh test
