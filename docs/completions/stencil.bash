@@ -35,7 +35,7 @@ _stencil() {
         check) options="--model --json --threads --quiet --verbose --help" ;;
         bench)
             options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
-            [ "$COMP_CWORD" -eq 2 ] && words="masks picture" ;;
+            [ "$COMP_CWORD" -eq 2 ] && words="masks picture click" ;;
         help) words="segment label click concept everything encode info check bench version help" ;;
     esac
     case $prev in

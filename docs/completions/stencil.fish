@@ -7,7 +7,7 @@ complete -c stencil -n __fish_use_subcommand -f -a everything -d 'find masks wit
 complete -c stencil -n __fish_use_subcommand -f -a encode -d 'save the encoding of a picture'
 complete -c stencil -n __fish_use_subcommand -f -a info -d 'describe a model file'
 complete -c stencil -n __fish_use_subcommand -f -a check -d 'run a self-check of a model on this machine'
-complete -c stencil -n __fish_use_subcommand -f -a bench -d 'measure masks, or a picture and phrases'
+complete -c stencil -n __fish_use_subcommand -f -a bench -d 'measure masks, a picture and phrases, or clicks'
 complete -c stencil -n __fish_use_subcommand -f -a version -d 'print the version and what this build reads'
 complete -c stencil -n __fish_use_subcommand -f -a help -d 'explain a command'
 complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment label click concept everything encode info check bench version help'
@@ -22,7 +22,7 @@ complete -c stencil -n '__fish_seen_subcommand_from info check bench concept' -l
 complete -c stencil -n '__fish_seen_subcommand_from info' -l plan -d 'the memory plan only'
 
 set -l bench '__fish_seen_subcommand_from bench'
-complete -c stencil -n $bench -a 'masks picture'
+complete -c stencil -n $bench -a 'masks picture click'
 complete -c stencil -n $bench -l runs -x -d 'samples of each figure'
 complete -c stencil -n $bench -l instances -x -d 'masks: how many'
 complete -c stencil -n $bench -l size -x -d 'masks: width and height of the picture'
