@@ -50,7 +50,7 @@ static void show_progress(st_label_job_run *r, size_t n_done, size_t n_todo)
         n += more;
     }
     st_console_task(&r->console, "%s", line);
-    st_console_progress(&r->console, "", n_done, n_todo);
+    st_console_line(&r->console, false, "%s", line);
 }
 
 void st_label_tell_start(st_label_job_run *r)
