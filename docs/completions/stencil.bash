@@ -12,10 +12,11 @@ _stencil() {
             --multimask --hole-area --hf --quiet --verbose --help" ;;
         label)
             # A word that begins no verb is a folder.
-            [ "$COMP_CWORD" -eq 2 ] && [ -n "$cur" ] && words=$(compgen -W "sweep export" -- "$cur")
+            [ "$COMP_CWORD" -eq 2 ] && [ -n "$cur" ] && words=$(compgen -W "sweep export sheet" -- "$cur")
             case ${COMP_WORDS[2]} in
                 export) options="--format --output --threshold --min-area --max-area --images --rle --labelme-masks --holes --parts
                 --boxes-only --split --seed --image-prefix --overwrite --quiet --verbose --help" ;;
+                sheet) options="--output --threshold --min-area --max-area --most --side --overlays --quiet --verbose --help" ;;
                 sweep) options="--thresholds --speck --json --output --quiet --help" ;;
                 *) options="--model --class --classes --output --format --threshold --min-area --max-area --overwrite --floor
                 --mask-threshold --boxes-only --tile --tile-size --tile-overlap --tiles-only --duplicates
@@ -49,7 +50,7 @@ _stencil() {
         --images) words="link symlink copy none" ;;
         --holes) words="bridge fill" ;;
         --parts) words="join largest split" ;;
-        --class | -c | --min-area | --max-area | --floor | --tile-size | --tile-overlap | --duplicate-threshold | --limit | --shard | --thresholds | --speck | --split | \
+        --class | -c | --min-area | --max-area | --floor | --tile-size | --tile-overlap | --duplicate-threshold | --limit | --shard | --thresholds | --speck | --split | --most | --side | \
             --seed | --image-prefix) return ;;
         --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs | --points-per-side | \
             --points-per-batch | --pred-iou-thresh | --stability-score-thresh | --stability-score-offset | --box-nms-thresh | --crop-n-layers | --crop-nms-thresh | \

@@ -1013,7 +1013,7 @@ class Manual(Case):
     def options(self, command):
         texts = [self.ok(run('help', command))]
         if command == 'label':
-            texts += [self.ok(run(command, verb, '--help')) for verb in ('sweep', 'export')]
+            texts += [self.ok(run(command, verb, '--help')) for verb in ('sweep', 'export', 'sheet')]
         return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', '\n'.join(texts))
 
     def test_every_option_is_there(self):
