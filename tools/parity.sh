@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# parity.sh: labels of the demo model on LABEL_SCENES (default 300) scenes, scored beside the reference's own answers; then full-size models
-# with seeded random weights, stage by stage and end to end against the reference modules in PyTorch. Needs
-# a Python with the packages of tests/reference/requirements.txt, named by ST_REFERENCE_PYTHON (default python3), and about 20 GB of memory.
+# parity.sh: exported labels read by the tools they are meant for (label_readers.sh); labels of the demo model on LABEL_SCENES (default 300)
+# scenes, scored beside the reference's own answers; then full-size models with seeded random weights, stage by stage and end to end
+# against the reference modules in PyTorch. Needs a Python with the packages of tests/reference/requirements.txt, named by
+# ST_REFERENCE_PYTHON (default python3), and about 20 GB of memory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${ST_REFERENCE_PYTHON:-python3}
@@ -10,6 +11,7 @@ if ! "$python" -c 'import torch, transformers, safetensors' 2>/dev/null; then
     exit 1
 fi
 cmake --preset gcc >/dev/null
-cmake --build --preset gcc --target golden_test stencil -- --quiet
+cmake --build --preset gcc --target golden_test stencil label_make_store -- --quiet
+tools/label_readers.sh build/gcc
 "$python" tests/reference/label_parity.py --stencil build/gcc/stencil --scenes "${LABEL_SCENES:-300}"
 exec "$python" tests/reference/parity.py "$@"

@@ -32,10 +32,17 @@ static void box_of(double box[4], const st_label_object *o, const st_label_pictu
     }
 }
 
-static window window_of(const double box[4], uint32_t side)
+/* Where `size` pixels around the middle of [from, to) begin, moved into the picture if it is large enough. */
+static double placed(double from, double to, double size, double limit)
+{
+    const double start = (from + to - size) / 2;
+    return size >= limit ? start : fmin(fmax(start, 0), limit - size);
+}
+
+static window window_of(const double box[4], uint32_t side, const st_label_picture *p)
 {
     const double longer = fmax(box[2] - box[0], box[3] - box[1]), size = longer + 2 * fmax(MARGIN, longer / 4);
-    return (window){ (box[0] + box[2] - size) / 2, (box[1] + box[3] - size) / 2, size / side };
+    return (window){ placed(box[0], box[2], size, p->width), placed(box[1], box[3], size, p->height), size / side };
 }
 
 static const uint8_t *pixel_at(const st_bitmap *b, double x, double y)
@@ -111,7 +118,7 @@ st_status st_label_cut(st_label_cutout *c, const st_label_object *object, const 
     double box[4];
     if (!cut.rgb) return st_fault(err, ST_ERR_NOMEM, "out of memory for a sheet");
     box_of(box, object, picture);
-    const window w = window_of(box, side);
+    const window w = window_of(box, side, picture);
     for (uint32_t j = 0; j < side; j++)
         for (uint32_t i = 0; i < side; i++) {
             uint8_t *to = cut.rgb + 3 * ((size_t)j * side + i);

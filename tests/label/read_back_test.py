@@ -5,6 +5,8 @@ The store is made of known masks: holes, several parts, at the border, one pixel
 that hold masks exactly must give them back exactly; so must polygons, filled the way their readers fill, but for the lines that
 join parts where a format has one outline per object: those are measured. Python's standard library only.
 """
+import base64
+import html.parser
 import json
 import os
 import random
@@ -342,6 +344,63 @@ class Exports(unittest.TestCase):
         self.assertIn('label-studio', run('export', self.out, '-f', 'coca', code=2))
         self.assertIn('link, symlink, copy or none', run('export', self.out, '-f', 'coco', '--images', 'move', code=2))
         run('export', self.photos, '-f', 'coco', code=1)
+
+    def test_sheets(self):
+        """All objects an export holds, least sure first, in one file that asks for nothing."""
+        out = self.fresh('look')
+        run('sheet', self.out, '-o', out)
+        before = tree(out)
+        self.assertEqual(sorted(os.listdir(os.path.join(out, 'sheets'))), ['sheet-b\u00e4r.png', 'sheet-forklift.png', 'sheet-worker-hi-vis-co-1.png', 'sheet.html'])
+        page = Page()
+        text = formats.read(os.path.join(out, 'sheets', 'sheet.html'))
+        page.feed(text)
+        self.assertEqual(page.open, [])
+        self.assertNotRegex(text, 'https?://|src="[^d]|href=')
+        want = sorted(round(o['score'], 6) for objects in self.truth.values() for o in objects)
+        self.assertEqual([round(f[1], 6) for f in page.figures], want)
+        self.assertEqual(sorted(f[0] for f in page.figures), sorted(str(o['id']) for objects in self.truth.values() for o in objects))
+        for picture in page.pictures:
+            self.assertEqual(base64.b64decode(picture, validate=True)[:3], b'\xff\xd8\xff')
+        self.assertEqual({text for text in page.options if '(' in text}, {'forklift (25)', NAMES[2] + ' (3)', NAMES[5] + ' (3)'})
+        run('sheet', self.out, '-o', out)
+        self.assertEqual(tree(out), before)
+        run('sheet', self.out, '-o', out, '--most', '2', '--side', '64', '--threshold', 'forklift=0.9')
+        page = Page()
+        page.feed(formats.read(os.path.join(out, 'sheets', 'sheet.html')))
+        least = {n: sorted(o['score'] for objects in self.truth.values() for o in objects if o['id'] == n and (n > 1 or o['score'] > 0.9))[:2] for n in NAMES}
+        self.assertEqual(sorted(round(f[1], 6) for f in page.figures), sorted(round(s, 6) for scores in least.values() for s in scores))
+
+    def test_overlays(self):
+        out = self.fresh('look')
+        self.assertIn('1 pictures are no longer', run('sheet', self.out, '--overlays', '-o', out))
+        self.assertEqual(sorted(tree(os.path.join(out, 'overlays'))), [X + '.jpg', 'a.jpg', 'big.jpg', 'turned.jpg'])
+        self.assertIn('64 to 512', run('sheet', self.out, '--side', '9', code=2))
+
+
+class Page(html.parser.HTMLParser):
+    """What stands on a sheet.html."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.figures, self.pictures, self.options = [], [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if tag not in ('meta', 'img', 'input', 'br'):
+            self.open.append(tag)
+        if tag == 'figure':
+            self.figures.append((values['data-class'], float(values['data-score'])))
+        if tag == 'img':
+            kind, data = values['src'].split(',')
+            assert kind == 'data:image/jpeg;base64'
+            self.pictures.append(data)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        if self.open and self.open[-1] == 'option':
+            self.options.append(text)
 
 
 if __name__ == '__main__':
