@@ -5,6 +5,8 @@ that a run that was stopped goes on. Python's standard library only; label_kill_
 import glob
 import json
 import os
+import pty
+import re
 import resource
 import shutil
 import signal
@@ -217,6 +219,36 @@ class Sources(Case):
         old, fresh = contents('out'), contents('fresh')
         self.assertEqual(len(set(old) - set(fresh)), 1)  # what was found under the old name
         self.assertEqual({k: v for k, v in old.items() if k in fresh}, fresh)
+
+
+class Progress(Case):
+    def test_on_a_terminal(self):
+        self.photos(24)
+        master, slave = pty.openpty()
+        running = subprocess.Popen([label_case.PROGRAM[0], 'label', 'photos', *ASKED, '-o', 'out'], stderr=slave, env=environment())
+        os.close(slave)
+        shown = b''
+        while True:
+            try:
+                data = os.read(master, 65536)
+            except OSError:  # the other side is closed
+                break
+            if not data:
+                break
+            shown += data
+        os.close(master)
+        self.assertEqual(running.wait(TIMEOUT_S), 0)
+        lines = [line for line in shown.decode().replace('\r\n', '\n').replace('\r\x1b[K', '\n').split('\n') if line.startswith('[')]
+        counted = [re.match(r'\[(\d+)/24\] \d+\.\d(/s| s each), \d+ s left; food \d+, thing \d+ ', line) for line in lines]
+        self.assertTrue(any(counted), shown)
+        self.assertGreater(max(int(m.group(1)) for m in counted if m), 1)
+
+    def test_not_elsewhere(self):
+        self.photos(2)
+        self.label()
+        self.assertNotIn('[', self.said)
+        self.label('-q', out='quiet')
+        self.assertEqual(self.said, '')
 
 
 class Changes(Case):

@@ -36,7 +36,7 @@ endif()
 
 # The program: jobs as a person runs them, and killed at any moment (`inotify`: Linux).
 if(Python3_FOUND AND TARGET stencil)
-  foreach(topic Store Sources Changes DryRun Shards Folder)
+  foreach(topic Store Sources Progress Changes DryRun Shards Folder)
     string(TOLOWER ${topic} name)
     add_test(NAME cli.label-${name}
       COMMAND ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/cli/label_test.py
