@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -164,6 +165,50 @@ static void test_click__same_prompt_same_bits_and_sessions_apart(void **state)
     st_session_free(other);
 }
 
+/* Ten clicks in a session of its own; what each gave as one number. */
+typedef struct clicker {
+    st_picture *picture;
+    float scores[10];
+    uint64_t areas[10];
+    size_t first; /* place in the line of clicks */
+    bool failed;
+} clicker;
+
+static void *click_ten_times(void *user)
+{
+    clicker *c = user;
+    st_session *own = NULL;
+    st_object *o = NULL;
+    c->failed = st_session_new(&own, model, NULL, NULL) != ST_OK || st_object_new(&o, own, c->picture, NULL, NULL) != ST_OK;
+    for (size_t i = 0; i < 10 && !c->failed; i++) {
+        const size_t k = c->first + i;
+        const st_point p = { (float)(20 + 17 * k % 190), (float)(200 - 23 * k % 180), k % 3 != 0 };
+        c->failed = st_object_point(o, &p, NULL) != ST_OK;
+        if (c->failed) break;
+        c->scores[i] = st_object_result(o)->object_score;
+        c->areas[i] = st_object_result(o)->candidates[0].area;
+    }
+    st_object_free(o);
+    st_session_free(own);
+    return NULL;
+}
+
+static void test_click__two_sessions_on_one_picture_at_once(void **state)
+{
+    (void)state;
+    clicker alone[2] = { { .picture = picture }, { .picture = picture, .first = 7 } }, both[2] = { alone[0], alone[1] };
+    pthread_t threads[2];
+    for (size_t i = 0; i < 2; i++) click_ten_times(&alone[i]);
+    for (size_t i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, click_ten_times, &both[i]), 0);
+    for (size_t i = 0; i < 2; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(alone[i].failed || both[i].failed);
+        assert_memory_equal(alone[i].scores, both[i].scores, sizeof alone[i].scores);
+        assert_memory_equal(alone[i].areas, both[i].areas, sizeof alone[i].areas);
+    }
+    assert_true(alone[0].scores[9] != alone[1].scores[9]);
+}
+
 static void test_click__last_row_and_column_are_in(void **state)
 {
     (void)state;
@@ -302,8 +347,18 @@ static void test_object__twenty_clicks_keep_their_order(void **state)
         before = kept;
         st_click_result_free(direct);
     }
+    /* All taken back, and said again: the same bits. */
+    st_object *fresh = NULL;
+    assert_int_equal(st_object_new(&fresh, session, picture, NULL, NULL), ST_OK);
+    while (st_object_n_verbs(o)) assert_int_equal(st_object_undo(o, NULL), ST_OK);
+    assert_null(st_object_result(o));
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(st_object_point(o, &said[19 - i], NULL), ST_OK);
+        assert_int_equal(st_object_point(fresh, &said[19 - i], NULL), ST_OK);
+        assert_true(same_click(st_object_result(o), st_object_result(fresh)));
+    }
     free(kept);
-    st_object_free(o);
+    st_object_free(o), st_object_free(fresh);
 }
 
 static void test_mask_prompt__from_a_picture(void **state)
@@ -514,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_click__multimask_as_the_reference),
         cmocka_unit_test(test_click__every_field_counts),
         cmocka_unit_test(test_click__same_prompt_same_bits_and_sessions_apart),
+        cmocka_unit_test(test_click__two_sessions_on_one_picture_at_once),
         cmocka_unit_test(test_click__last_row_and_column_are_in),
         cmocka_unit_test(test_click__refuses_nonsense),
         cmocka_unit_test(test_holes__small_ones_are_filled),
