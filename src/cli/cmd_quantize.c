@@ -1,5 +1,6 @@
 /* cmd_quantize.c: `stencil quantize`: a model's weights as int8, with what each layer loses measured on pictures. */
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +19,12 @@ enum { MAX_PICTURES = 64, DEFAULT_PICTURES = 4, MAX_PHRASES = 64 };
 static const st_option options[] = {
     { "model", 'm', "PATH", OPT_MODEL, "the same as MODEL" },
     { "output", 'o', "FILE", OPT_OUTPUT, "where to write, e.g. sam3-int8.safetensors (required)" },
-    { "calibrate", 0, "DIR", OPT_CALIBRATE, "measure on pictures of this folder, the first by name; without: on a built-in pattern" },
+    { "calibrate", 0, "DIR", OPT_CALIBRATE,
+      "measure on pictures of this folder, the first by name; without: on a built-in pattern" },
     { "pictures", 0, "N", OPT_PICTURES, "how many of them (default 4, at most 64)" },
     { "phrase", 0, "TEXT", OPT_PHRASE, "ask for this while measuring, once or more (default: a few everyday words)" },
-    { "max-error", 0, "E", OPT_MAX_ERROR, "a layer whose output would be off by more than this share stays fp32 (default 0.05)" },
+    { "max-error", 0, "E", OPT_MAX_ERROR,
+      "a layer whose output would be off by more than this share stays fp32 (default 0.05)" },
     { "no-smooth", 0, NULL, OPT_NO_SMOOTH, "never move ranges of activations into weights (to compare)" },
     { "json", 0, NULL, OPT_JSON, "every layer's outcome as JSON on standard output" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
@@ -33,12 +36,13 @@ enum { N_OPTIONS = sizeof options / sizeof options[0] };
 
 void st_cmd_quantize_help(FILE *to)
 {
-    fputs("usage: stencil quantize MODEL -o FILE [OPTION...]\n\n"
-          "Writes the model again with int8 matrices in ViT, text encoder, fusion encoder and decoder: about a quarter "
-          "of the size,\nand several times faster where the CPU has VNNI or AMX. The model is run on pictures first, and "
-          "a layer that would lose too\nmuch stays as it is; the file says which, and why. It is used like any model: "
-          "-m FILE.\n\n",
-          to);
+    fputs(
+        "usage: stencil quantize MODEL -o FILE [OPTION...]\n\n"
+        "Writes the model again with int8 matrices in ViT, text encoder, fusion encoder and decoder: about a quarter "
+        "of the size,\nand several times faster where the CPU has VNNI or AMX. The model is run on pictures first, and "
+        "a layer that would lose too\nmuch stays as it is; the file says which, and why. It is used like any model: "
+        "-m FILE.\n\n",
+        to);
     st_options_print(options, N_OPTIONS, to);
     fputs("\nexample:\n  stencil quantize sam3.pt --calibrate photos/ --phrase forklift -o sam3-int8.safetensors\n"
           "\nexit codes: 0 done, 2 usage, 3 model, 4 output, 5 internal, 130 cancelled\n",
@@ -70,7 +74,8 @@ static int read_number_option(quantize_run *r, int id, const char *value)
     if (id == OPT_THREADS) return st_wrong_value("quantize", "threads", value, st_read_threads(&r->n_threads, value));
     if (id == OPT_PICTURES) {
         const bool fine = st_read_count(&r->most_files, value, 1, MAX_PICTURES);
-        return fine ? ST_EXIT_OK : st_usage_error("quantize", "--pictures \"%s\": expected 1 to %d", value, MAX_PICTURES);
+        return fine ? ST_EXIT_OK
+                    : st_usage_error("quantize", "--pictures \"%s\": expected 1 to %d", value, MAX_PICTURES);
     }
     if (!st_read_number(&number, value, 0.0, 1.0))
         return st_usage_error("quantize", "--max-error \"%s\": expected a number from 0 to 1", value);
@@ -83,7 +88,8 @@ static int read_option(quantize_run *r, int id, const char *value)
     switch (id) {
     case ST_OPTION_WORD:
     case OPT_MODEL:
-        if (r->model_path) return st_usage_error("quantize", "takes one model, got \"%s\" and \"%s\"", r->model_path, value);
+        if (r->model_path)
+            return st_usage_error("quantize", "takes one model, got \"%s\" and \"%s\"", r->model_path, value);
         r->model_path = value;
         break;
     case OPT_OUTPUT: r->output = value; break;
@@ -109,13 +115,13 @@ static int read_args(quantize_run *r, int argc, char **argv)
     int id;
     st_options_begin(&o, options, N_OPTIONS, argc, argv);
     while (!r->help && (id = st_options_next(&o, &value)) != ST_OPTION_END) {
-        const int code = id == ST_OPTION_WRONG ? st_usage_error("quantize", "%s", o.problem) : read_option(r, id, value);
+        const int code =
+            id == ST_OPTION_WRONG ? st_usage_error("quantize", "%s", o.problem) : read_option(r, id, value);
         if (code != ST_EXIT_OK) return code;
     }
     if (r->help) return ST_EXIT_OK;
     if (!r->model_path) return st_usage_error("quantize", "expected a model");
     if (!r->output) return st_usage_error("quantize", "expected -o FILE");
-    if (st_same_file(r->model_path, r->output)) return st_usage_error("quantize", "-o would overwrite the model %s", r->output);
     return ST_EXIT_OK;
 }
 
@@ -160,7 +166,8 @@ static int load_pictures(quantize_run *r)
         st_bitmap *b = &r->bitmaps[r->how.n_images];
         if (asprintf(&path, "%s/%s", r->folder, names[i]) < 0) break;
         if (st_bitmap_load(b, path, NULL, &err) == ST_OK) {
-            r->images[r->how.n_images++] = (st_image){ b->rgb, b->width, b->height, 3 * (size_t)b->width, ST_PIXEL_RGB8 };
+            r->images[r->how.n_images++] =
+                (st_image){ b->rgb, b->width, b->height, 3 * (size_t)b->width, ST_PIXEL_RGB8 };
             st_console_note(&r->console, "measuring on %s", path);
         } else {
             st_console_note(&r->console, "passed over: %s", err.message);
@@ -185,10 +192,11 @@ static void on_line(void *user, const st_quantize_line *line)
         if (line->error > r->worst) r->worst = line->error;
     }
     if (line->kept) st_console_note(&r->console, "%s stays as it is: %s", line->layer, line->kept);
-    else if (r->verbosity > 1) st_console_note(&r->console, "%s: error %.4f, smoothing %g", line->layer, line->error, line->smoothing);
+    else if (r->verbosity > 1)
+        st_console_note(&r->console, "%s: error %.4f, smoothing %g", line->layer, line->error, line->smoothing);
     if (!r->json) return;
     json_t *entry = json_pack("{s:s,s:s*}", "layer", line->layer, "kept", line->kept);
-    if (line->error >= 0.0) json_object_set_new(entry, "error", json_real(line->error));
+    if (line->error >= 0.0 && isfinite(line->error)) json_object_set_new(entry, "error", json_real(line->error));
     if (!line->kept) json_object_set_new(entry, "smoothing", json_real(line->smoothing));
     json_array_append_new(r->lines, entry);
 }
@@ -196,12 +204,12 @@ static void on_line(void *user, const st_quantize_line *line)
 static int report(quantize_run *r)
 {
     st_console_clear(&r->console);
-    st_console_say(&r->console, "wrote %s: %zu layers in int8, mean error %.4f, largest %.4f; %zu stay as they are", r->output,
-                   r->n_int8, r->n_int8 ? r->sum / (double)r->n_int8 : 0.0, r->worst, r->n_kept);
+    st_console_say(&r->console, "wrote %s: %zu layers in int8, mean error %.4f, largest %.4f; %zu stay as they are",
+                   r->output, r->n_int8, r->n_int8 ? r->sum / (double)r->n_int8 : 0.0, r->worst, r->n_kept);
     if (!r->json) return ST_EXIT_OK;
-    char *text = st_json_line(json_pack("{s:s,s:I,s:I,s:f,s:f,s:O}", "file", r->output, "int8", (json_int_t)r->n_int8, "kept",
-                                        (json_int_t)r->n_kept, "mean_error", r->n_int8 ? r->sum / (double)r->n_int8 : 0.0,
-                                        "largest_error", r->worst, "layers", r->lines));
+    char *text = st_json_line(json_pack(
+        "{s:s,s:I,s:I,s:f,s:f,s:O}", "file", r->output, "int8", (json_int_t)r->n_int8, "kept", (json_int_t)r->n_kept,
+        "mean_error", r->n_int8 ? r->sum / (double)r->n_int8 : 0.0, "largest_error", r->worst, "layers", r->lines));
     st_error err = { ST_ERR_NOMEM, "out of memory while writing the report" };
     const st_status status = text ? st_save_text(NULL, text, strlen(text), &err) : ST_ERR_NOMEM;
     free(text);
@@ -212,7 +220,7 @@ static int report(quantize_run *r)
 
 static int quantize(quantize_run *r)
 {
-    st_error err;
+    st_error err = { 0 };
     st_session *session = NULL;
     st_session_options how = ST_SESSION_OPTIONS_INIT;
     how.cancel = r->cancel;
@@ -239,7 +247,8 @@ static int run(quantize_run *r)
         st_console_error(&r->console, "%s", err.message);
         return ST_EXIT_OUTPUT;
     }
-    int code = r->folder ? load_pictures(r) : ST_EXIT_OK;
+    int code = st_model_spared(&r->console, r->model_path, &r->output, 1);
+    if (code == ST_EXIT_OK && r->folder) code = load_pictures(r);
     if (code != ST_EXIT_OK) return code;
     r->cancel = st_signals_watch();
     r->lines = json_array();

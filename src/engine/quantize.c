@@ -13,9 +13,9 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
-#include "weights/quantize.h"
+#include "weights/int8_write.h"
 
-enum { MAX_ROWS = 64, FIRST_ROWS = 32, MORE_ROWS = 8, TRIAL_U8_MAX = 127, TABLE = 4096, MIN_SIDE = 32 };
+enum { MAX_ROWS = 64, FIRST_ROWS = 32, MORE_ROWS = 8, TRIAL_U8_MAX = 127, TABLE = 4096, MIN_SIDE = 32, MOST_OPEN = 8 };
 
 /* What a layer was given. */
 typedef struct seen {
@@ -25,13 +25,21 @@ typedef struct seen {
     float *rows; /* [MAX_ROWS, n_in] */
 } seen;
 
+/* What a layer's trial gave, until it is known what becomes of the published tensor that holds it. */
+typedef struct outcome {
+    const char *name;
+    char why[96]; /* empty: good enough */
+    double error, smoothing;
+} outcome;
+
 typedef struct quantizing {
     st_session *session;
     st_quantize_options o;
     seen *table; /* [TABLE] by hash of the name's address: names belong to the weights */
     bool failed; /* out of memory */
     json_t *int8, *kept;
-    size_t done, total;
+    outcome open[MOST_OPEN];
+    size_t n_open, done, total;
 } quantizing;
 
 /* ---------------------------------------------------------------- watching */
@@ -39,7 +47,8 @@ typedef struct quantizing {
 /* Where int8 pays and is known to work: long rows, many of them. */
 static bool is_candidate(const char *name)
 {
-    static const char *const prefixes[] = { "vit.blocks.", "text.blocks.", "text.proj.", "fusion.layers.", "dec.layers." };
+    static const char *const prefixes[] = { "vit.blocks.", "text.blocks.", "text.proj.", "fusion.layers.",
+                                            "dec.layers." };
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) return true;
     return false;
@@ -58,7 +67,8 @@ static void keep_rows(seen *s, const float *x, size_t ldx, size_t rows)
     const size_t room = MAX_ROWS - s->n_rows, most = s->n_rows == 0 ? FIRST_ROWS : MORE_ROWS;
     size_t n = rows < most ? rows : most;
     if (n > room) n = room;
-    for (size_t i = 0; i < n; i++) memcpy(s->rows + (s->n_rows + i) * s->n_in, x + (2 * i + 1) * rows / (2 * n) * ldx, s->n_in * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        memcpy(s->rows + (s->n_rows + i) * s->n_in, x + (2 * i + 1) * rows / (2 * n) * ldx, s->n_in * sizeof(float));
     s->n_rows += n;
 }
 
@@ -69,7 +79,8 @@ static void watch(void *user, const struct st_linear *layer, const float *x, siz
     if (!l->name || !is_candidate(l->name) || l->n_in < MIN_SIDE || l->n_out < MIN_SIDE || q->failed) return;
     seen *s = find(q, l->name);
     if (s && !s->name) {
-        *s = (seen){ l->name, l->n_in, 0, st_calloc(l->n_in, sizeof(float)), st_realloc_array(NULL, MAX_ROWS * l->n_in, sizeof(float)) };
+        *s = (seen){ l->name, l->n_in, 0, st_calloc(l->n_in, sizeof(float)),
+                     st_realloc_array(NULL, MAX_ROWS * l->n_in, sizeof(float)) };
         q->total++;
     }
     if (!s || !s->peak || !s->rows) {
@@ -83,7 +94,8 @@ static void watch(void *user, const struct st_linear *layer, const float *x, siz
 
 static const char *const everyday[] = { "person", "red circle", "car", "a small animal in the grass", "visual" };
 
-static st_status ask(quantizing *q, const st_picture *picture, const char *phrase, const st_exemplar *box, st_error *err)
+static st_status ask(quantizing *q, const st_picture *picture, const char *phrase, const st_exemplar *box,
+                     st_error *err)
 {
     st_result *result = NULL;
     st_prompt prompt = ST_PROMPT_INIT;
@@ -105,7 +117,8 @@ static st_status look_at(quantizing *q, const st_image *image, st_error *err)
     const st_exemplar box = { 0.25f * w, 0.25f * h, 0.5f * w, 0.5f * h, 0 };
     st_picture *picture = NULL;
     st_status status = st_picture_encode(&picture, q->session, image, NULL, err);
-    for (size_t i = 0; status == ST_OK && i < n; i++) status = ask(q, picture, own ? q->o.phrases[i] : everyday[i], i == 0 ? &box : NULL, err);
+    for (size_t i = 0; status == ST_OK && i < n; i++)
+        status = ask(q, picture, own ? q->o.phrases[i] : everyday[i], i == 0 ? &box : NULL, err);
     st_picture_free(picture);
     if (status == ST_OK && q->failed) status = st_fail(err, ST_ERR_NOMEM, "out of memory while watching the layers");
     return status;
@@ -154,7 +167,7 @@ static void strength(float *smooth, const trial *t, const float *w_peak, float a
 /* RMS of the error over RMS of the output. */
 static double try_smooth(const trial *t, const float *smooth)
 {
-    const size_t n = t->s->n_in, R = t->s->n_rows;
+    const size_t n = t->s->n_in, n_rows = t->s->n_rows;
     double wrong = 0.0, all = 0.0;
     for (size_t r = 0; r < t->n_out; r++) {
         st_int8_quantize_row(t->w8 + r * n, &t->scale[r], t->w + r * n, smooth, n);
@@ -163,16 +176,19 @@ static double try_smooth(const trial *t, const float *smooth)
     }
     float scale[MAX_ROWS];
     int32_t zero[MAX_ROWS];
-    for (size_t r = 0; r < R; r++) t->k->quantize(t->x8 + r * n, &scale[r], &zero[r], t->s->rows + r * n, smooth, n, TRIAL_U8_MAX);
-    t->k->gemm_u8s8(R, t->n_out, n, t->x8, n, t->w8, n, t->sums, t->n_out);
-    for (size_t r = 0; r < R; r++)
+    for (size_t r = 0; r < n_rows; r++)
+        t->k->quantize(t->x8 + r * n, &scale[r], &zero[r], t->s->rows + r * n, smooth, n, TRIAL_U8_MAX);
+    t->k->gemm_u8s8(n_rows, t->n_out, n, t->x8, n, t->w8, n, t->sums, t->n_out);
+    for (size_t r = 0; r < n_rows; r++) {
         for (size_t j = 0; j < t->n_out; j++) {
             const double y = (double)t->exact[r * t->n_out + j];
-            const double got = (double)scale[r] * (double)t->scale[j] * (double)(t->sums[r * t->n_out + j] - zero[r] * t->row_sums[j]);
+            const int32_t sum = t->sums[r * t->n_out + j] - zero[r] * t->row_sums[j];
+            const double got = (double)scale[r] * (double)t->scale[j] * (double)sum;
             wrong += (got - y) * (got - y);
             all += y * y;
         }
-    return all > 0.0 ? sqrt(wrong / all) : 0.0;
+    }
+    return wrong == 0.0 ? 0.0 : sqrt(wrong / all); /* NaN stays, and loses against every bar */
 }
 
 /* Leaves the best smoothing in `best` [n_in]; all 1 when none is best. */
@@ -209,7 +225,8 @@ static double measure(quantizing *q, const seen *s, const float *w, size_t n_out
     t.inverse = st_realloc_array(NULL, 2 * n, sizeof *t.inverse);
     t.scale = st_realloc_array(NULL, n_out, sizeof *t.scale);
     t.row_sums = st_realloc_array(NULL, n_out, sizeof *t.row_sums);
-    if (t.exact && t.x8 && t.w8 && t.sums && t.inverse && t.scale && t.row_sums) error = try_all(&t, smooth, best_strength, q->o.smooth != 0);
+    if (t.exact && t.x8 && t.w8 && t.sums && t.inverse && t.scale && t.row_sums)
+        error = try_all(&t, smooth, best_strength, q->o.smooth != 0);
     else q->failed = true;
     st_free(t.exact);
     st_free(t.x8);
@@ -223,27 +240,59 @@ static double measure(quantizing *q, const seen *s, const float *w, size_t n_out
 
 /* ---------------------------------------------------------------- choosing */
 
+static bool wants(void *user, const char *canonical)
+{
+    (void)user;
+    return is_candidate(canonical);
+}
+
 static bool choose(void *user, const char *canonical, const float *w, size_t n_out, size_t n_in, float *smooth)
 {
     quantizing *q = user;
-    if (!is_candidate(canonical)) return false;
-    char why[96] = "";
-    double error = -1.0, strength_used = 0.0;
+    outcome o = { .name = canonical, .error = -1.0 };
     const seen *s = find(q, canonical);
-    if (n_in < MIN_SIDE || n_out < MIN_SIDE) snprintf(why, sizeof why, "too small to gain");
-    else if (!s || !s->name || s->n_rows == 0) snprintf(why, sizeof why, "never used while measuring");
-    else {
-        error = measure(q, s, w, n_out, smooth, &strength_used);
-        if (!(error <= (double)q->o.max_error)) snprintf(why, sizeof why, "its output would be off by %.3g of its RMS, bar %.3g", error, (double)q->o.max_error);
+    if (n_in < MIN_SIDE || n_out < MIN_SIDE) {
+        snprintf(o.why, sizeof o.why, "too small to gain");
+    } else if (!s || !s->name || s->n_rows == 0) {
+        snprintf(o.why, sizeof o.why, "never used while measuring");
+    } else {
+        o.error = measure(q, s, w, n_out, smooth, &o.smoothing);
+        if (!(o.error <= (double)q->o.max_error))
+            snprintf(o.why, sizeof o.why, "its output would be off by %.3g of its RMS, bar %.3g", o.error,
+                     (double)q->o.max_error);
     }
+    q->failed = q->failed || q->n_open == MOST_OPEN;
+    if (q->failed) return false;
+    q->open[q->n_open++] = o;
+    return !*o.why;
+}
+
+static outcome take(quantizing *q, const char *name)
+{
+    size_t i = 0;
+    while (i < q->n_open && q->open[i].name != name) i++;
+    if (i == q->n_open) return (outcome){ .name = NULL };
+    const outcome o = q->open[i];
+    q->open[i] = q->open[--q->n_open];
+    return o;
+}
+
+static void settled(void *user, const char *canonical, bool int8)
+{
+    quantizing *q = user;
+    outcome o = take(q, canonical);
+    if (!o.name) return; /* out of memory, which the writer is told when it asks for `about` */
+    if (!int8 && !*o.why) snprintf(o.why, sizeof o.why, "stored in one tensor with a layer that stays as it is");
     json_t *entry = json_pack("{s:s}", "layer", canonical);
-    if (error >= 0.0) json_object_set_new(entry, "error", json_real(error));
-    if (*why) json_object_set_new(entry, "why", json_string(why));
-    else json_object_set_new(entry, "smoothing", json_real(strength_used));
-    if (!entry || json_array_append_new(*why ? q->kept : q->int8, entry) != 0) q->failed = true;
+    if (o.error >= 0.0 && isfinite(o.error)) json_object_set_new(entry, "error", json_real(o.error));
+    if (int8) json_object_set_new(entry, "smoothing", json_real(o.smoothing));
+    else json_object_set_new(entry, "why", json_string(o.why));
+    if (json_array_append_new(int8 ? q->int8 : q->kept, entry) != 0) q->failed = true;
     q->done++;
-    if (q->o.line) q->o.line(q->o.line_user, &(st_quantize_line){ canonical, *why ? why : NULL, error, strength_used, q->done, q->total });
-    return !*why && !q->failed;
+    if (q->total < q->done) q->total = q->done; /* layers that were never used */
+    if (!q->o.line) return;
+    q->o.line(q->o.line_user,
+              &(st_quantize_line){ canonical, int8 ? NULL : o.why, o.error, o.smoothing, q->done, q->total });
 }
 
 static json_t *about(void *user)
@@ -257,10 +306,19 @@ static json_t *about(void *user)
 
 static st_status check_options(quantizing *q, const st_quantize_options *opts, st_error *err)
 {
-    q->o = (st_quantize_options)ST_QUANTIZE_OPTIONS_INIT;
-    if (opts) memcpy(&q->o, opts, opts->struct_size < sizeof q->o ? opts->struct_size : sizeof q->o);
-    if (!(q->o.max_error >= 0.0f)) return st_fail(err, ST_ERR_INVALID_ARG, "max_error is %g, expected a number of at least 0", (double)q->o.max_error);
-    if (q->session->model->weights_info.n_int8) return st_fail(err, ST_ERR_INVALID_ARG, "%s: quantised already; start from the published weights", q->session->model->path);
+    q->o = opts ? *opts : (st_quantize_options)ST_QUANTIZE_OPTIONS_INIT;
+    if (q->o.struct_size < sizeof q->o)
+        return st_fail(err, ST_ERR_INVALID_ARG, "quantize options: struct_size is %zu, expected %zu", q->o.struct_size,
+                       sizeof q->o);
+    if ((q->o.n_images && !q->o.images) || (q->o.n_phrases && !q->o.phrases))
+        return st_fail(err, ST_ERR_INVALID_ARG, "quantize options: %zu pictures and %zu phrases, but no list of them",
+                       q->o.n_images, q->o.n_phrases);
+    if (!(q->o.max_error >= 0.0f))
+        return st_fail(err, ST_ERR_INVALID_ARG, "max_error is %g, expected a number of at least 0",
+                       (double)q->o.max_error);
+    if (q->session->model->weights_info.n_int8)
+        return st_fail(err, ST_ERR_INVALID_ARG, "%s: quantised already; start from the published weights",
+                       q->session->model->path);
     return ST_OK;
 }
 
@@ -290,7 +348,7 @@ st_status st_model_quantize(st_session *session, const char *path, const st_quan
     st_session_forget_phrases(session); /* they would not be encoded again */
     if (status == ST_OK) status = look_at_all(&q, err);
     session->watch = NULL;
-    const st_quantizer how = { choose, about, &q, session->cancel };
+    const st_quantizer how = { wants, choose, settled, about, &q, session->cancel };
     if (status == ST_OK) status = st_weights_write_int8(session->model->weights, path, &how, err);
     release(&q);
     return status;

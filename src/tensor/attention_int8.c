@@ -19,11 +19,11 @@ typedef struct int8_job {
     const st_attention *a;
     size_t n_blocks, key_block, n_rows; /* n_rows: keys of all sequences */
     float scale;
-    int8_t *keys;      /* [heads][n_rows][d] */
-    float *key_scale;  /* [heads][n_rows] */
-    int32_t *key_sums; /* [heads][n_rows] */
-    int8_t *values;    /* [heads][n_seq][d + 1][n_k]; the last row is ones */
-    float *value_scale; /* [heads][n_seq][d] */
+    int8_t *keys;           /* [heads][n_rows][d] */
+    float *key_scale;       /* [heads][n_rows] */
+    int32_t *key_sums;      /* [heads][n_rows] */
+    int8_t *values;         /* [heads][n_seq][d + 1][n_k]; the last row is ones */
+    float *value_scale;     /* [heads][n_seq][d] */
     unsigned char *scratch; /* per slot */
     size_t slot_bytes;
 } int8_job;
@@ -31,13 +31,13 @@ typedef struct int8_job {
 /* One thread's scratch for one block of queries. */
 typedef struct block {
     size_t n;
-    uint8_t *q;        /* [n, d] */
-    uint8_t *weights;  /* [n, key_block] */
-    int32_t *dots;     /* [n, key_block], then [n, d + 1] */
-    float *scores;     /* [n, key_block] */
-    float *sum;        /* [n, d] weighted values so far */
+    uint8_t *q;                          /* [n, d] */
+    uint8_t *weights;                    /* [n, key_block] */
+    int32_t *dots;                       /* [n, key_block], then [n, d + 1] */
+    float *scores;                       /* [n, key_block] */
+    float *sum;                          /* [n, d] weighted values so far */
     float *q_scale, *max, *total, *step; /* [n]; step: of the weights of this block of keys */
-    int32_t *q_zero;   /* [n] */
+    int32_t *q_zero;                     /* [n] */
 } block;
 
 /* ---------------------------------------------------------------- keys and values, once per head and sequence */
@@ -59,12 +59,14 @@ static void quantize_keys(const int8_job *job, size_t seq, size_t head)
 
 /* out[c][j] = round(rows[j][c] * inverse[c]) for n <= TURN rows: read along rows, written along columns. */
 enum { TURN = 32 };
-static void transpose(int8_t *out, size_t ld_out, const float *rows, size_t ld, size_t n, const float *inverse, size_t d)
+static void transpose(int8_t *out, size_t ld_out, const float *rows, size_t ld, size_t n, const float *inverse,
+                      size_t d)
 {
     int8_t turned[TURN][MOST_CHANNELS];
     for (size_t j = 0; j < n; j++)
         for (size_t c = 0; c < d; c++) {
-            const float v = rows[j * ld + c] * inverse[c] + 12582912.0f; /* 1.5 * 2^23: rounds to an integer in the low bits */
+            const float v =
+                rows[j * ld + c] * inverse[c] + 12582912.0f; /* 1.5 * 2^23: rounds to an integer in the low bits */
             int32_t bits;
             memcpy(&bits, &v, sizeof bits);
             turned[j][c] = (int8_t)(bits & 0xFF);
@@ -90,7 +92,8 @@ static void quantize_values(const int8_job *job, size_t seq, size_t head)
         inverse[c] = scale[c] > 1e-30f && scale[c] <= 1e30f ? 127.0f / scale[c] : 0.0f;
         scale[c] = !(scale[c] <= 1e30f) ? NAN : scale[c] / 127.0f;
     }
-    for (size_t j = 0; j < n; j += TURN) transpose(out + j, n, rows + j * a->ld_v, a->ld_v, n - j < TURN ? n - j : TURN, inverse, d);
+    for (size_t j = 0; j < n; j += TURN)
+        transpose(out + j, n, rows + j * a->ld_v, a->ld_v, n - j < TURN ? n - j : TURN, inverse, d);
     memset(out + d * n, 1, n);
 }
 
@@ -109,18 +112,21 @@ static void weigh(const int8_job *job, const block *b, size_t i, size_t first_ke
 {
     const size_t d = job->a->head_width;
     float *s = b->scores + i * n;
-    job->k->dequantize(s, b->dots + i * n, n, b->q_scale[i] * job->scale, b->q_zero[i], job->key_scale + first_key, job->key_sums + first_key, NULL, false);
+    job->k->dequantize(s, b->dots + i * n, n, b->q_scale[i] * job->scale, b->q_zero[i], job->key_scale + first_key,
+                       job->key_sums + first_key, NULL, false);
     const float most = job->k->max(s, n);
     job->k->exp_u8(b->weights + i * n, s, n, most, job->k->u8_max);
     b->step[i] = 1.0f / (float)job->k->u8_max;
-    if (most > b->max[i]) {
+    if (!isfinite(most)) {
+        b->step[i] = NAN; /* as softmax has it, of scores that overflow too */
+    } else if (most > b->max[i]) {
         const float shrink = expf(b->max[i] - most);
         b->total[i] *= shrink;
         job->k->scale(b->sum + i * d, shrink, d);
         b->max[i] = most;
-    } else if (most <= b->max[i]) {
+    } else {
         b->step[i] *= expf(most - b->max[i]);
-    } else b->step[i] = NAN;
+    }
 }
 
 static void absorb_keys(const int8_job *job, const block *b, size_t seq, size_t head, size_t key0, size_t n)
@@ -129,7 +135,8 @@ static void absorb_keys(const int8_job *job, const block *b, size_t seq, size_t 
     const size_t d = a->head_width, first = head * job->n_rows + seq * a->n_k + key0, at = head * a->n_seq + seq;
     job->k->gemm_u8s8(b->n, n, d, b->q, d, job->keys + first * d, d, b->dots, n);
     for (size_t i = 0; i < b->n; i++) weigh(job, b, i, first, n);
-    job->k->gemm_u8s8(b->n, d + 1, n, b->weights, n, job->values + at * (d + 1) * a->n_k + key0, a->n_k, b->dots, d + 1);
+    job->k->gemm_u8s8(b->n, d + 1, n, b->weights, n, job->values + at * (d + 1) * a->n_k + key0, a->n_k, b->dots,
+                      d + 1);
     const float *scale = job->value_scale + at * d;
     for (size_t i = 0; i < b->n; i++) {
         const int32_t *dots = b->dots + i * (d + 1);
@@ -143,8 +150,12 @@ static void absorb_keys(const int8_job *job, const block *b, size_t seq, size_t 
 static size_t cut(block *b, unsigned char *base, size_t d, size_t key_block)
 {
     const size_t widest = key_block > d + 1 ? key_block : d + 1;
-    const size_t sizes[] = { QUERY_BLOCK * d, QUERY_BLOCK * key_block, QUERY_BLOCK * widest * sizeof(int32_t),
-                             QUERY_BLOCK * key_block * sizeof(float), QUERY_BLOCK * d * sizeof(float), 5 * QUERY_BLOCK * sizeof(float) };
+    const size_t sizes[] = { QUERY_BLOCK * d,
+                             QUERY_BLOCK * key_block,
+                             QUERY_BLOCK * widest * sizeof(int32_t),
+                             QUERY_BLOCK * key_block * sizeof(float),
+                             QUERY_BLOCK * d * sizeof(float),
+                             5 * QUERY_BLOCK * sizeof(float) };
     unsigned char *parts[6];
     size_t at = 0;
     for (size_t i = 0; i < 6; i++) {
@@ -153,9 +164,16 @@ static size_t cut(block *b, unsigned char *base, size_t d, size_t key_block)
     }
     if (!base) return at;
     float *rows = (float *)(void *)parts[5];
-    *b = (block){ .q = parts[0], .weights = parts[1], .dots = (int32_t *)(void *)parts[2], .scores = (float *)(void *)parts[3],
-                  .sum = (float *)(void *)parts[4], .q_scale = rows, .max = rows + QUERY_BLOCK, .total = rows + 2 * QUERY_BLOCK,
-                  .step = rows + 3 * QUERY_BLOCK, .q_zero = (int32_t *)(void *)(rows + 4 * QUERY_BLOCK) };
+    *b = (block){ .q = parts[0],
+                  .weights = parts[1],
+                  .dots = (int32_t *)(void *)parts[2],
+                  .scores = (float *)(void *)parts[3],
+                  .sum = (float *)(void *)parts[4],
+                  .q_scale = rows,
+                  .max = rows + QUERY_BLOCK,
+                  .total = rows + 2 * QUERY_BLOCK,
+                  .step = rows + 3 * QUERY_BLOCK,
+                  .q_zero = (int32_t *)(void *)(rows + 4 * QUERY_BLOCK) };
     return at;
 }
 
@@ -191,7 +209,9 @@ bool st_attention_int8_can(const st_attention *a)
 void st_attention_int8_run(const st_run *run, const st_attention *a)
 {
     const size_t mark = st_arena_mark(run->arena), d = a->head_width;
-    int8_job job = { .k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK, .n_rows = a->n_seq * a->n_k };
+    int8_job job = {
+        .k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK, .n_rows = a->n_seq * a->n_k
+    };
     const size_t n_key_blocks = (a->n_k + KEY_BLOCK - 1) / KEY_BLOCK;
     job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
     job.scale = 1.0f / sqrtf((float)d);

@@ -27,10 +27,11 @@ static void quantize_item(void *arg, size_t item, unsigned slot)
 {
     (void)slot;
     const int8_job *job = arg;
-    const size_t n = job->l->n_in, end = (item + 1) * QUANTIZE_ROWS < job->rows ? (item + 1) * QUANTIZE_ROWS : job->rows;
+    const size_t n = job->l->n_in,
+                 end = (item + 1) * QUANTIZE_ROWS < job->rows ? (item + 1) * QUANTIZE_ROWS : job->rows;
     for (size_t r = item * QUANTIZE_ROWS; r < end; r++)
-        job->k->quantize(job->bytes + r * n, &job->scale[r], &job->zero[r], job->x + r * job->ldx, job->l->int8.smooth, n,
-                         job->k->u8_max);
+        job->k->quantize(job->bytes + r * n, &job->scale[r], &job->zero[r], job->x + r * job->ldx, job->l->int8.smooth,
+                         n, job->k->u8_max);
 }
 
 static void product_item(void *arg, size_t item, unsigned slot)
@@ -45,8 +46,8 @@ static void product_item(void *arg, size_t item, unsigned slot)
     job->k->gemm_u8s8(rows, cols, k, job->bytes + row * k, k, w->values + col * k, k, sums, cols);
     for (size_t r = 0; r < rows; r++) {
         float *y = job->y + (row + r) * job->ldy + col;
-        job->k->dequantize(y, sums + r * cols, cols, job->scale[row + r], job->zero[row + r], w->scale + col, w->sums + col,
-                           job->l->bias ? job->l->bias + col : NULL, job->accumulate);
+        job->k->dequantize(y, sums + r * cols, cols, job->scale[row + r], job->zero[row + r], w->scale + col,
+                           w->sums + col, job->l->bias ? job->l->bias + col : NULL, job->accumulate);
         if (job->act == ST_ACT_RELU) job->k->relu(y, cols);
         if (job->act == ST_ACT_GELU) job->k->gelu(y, cols);
     }
@@ -66,7 +67,9 @@ void st_linear_int8_run(const st_run *run, const st_linear *l, const float *x, s
 {
     if (rows == 0) return;
     const size_t mark = st_arena_mark(run->arena);
-    int8_job job = { .k = run->k, .l = l, .x = x, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate };
+    int8_job job = {
+        .k = run->k, .l = l, .x = x, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate
+    };
     cut_columns(&job);
     job.bytes = st_arena_alloc(run->arena, rows * l->n_in, 1);
     job.scale = st_run_floats(run, rows, 1);

@@ -206,6 +206,11 @@ static void gather(unsigned char *out, const st_entry *e, const unsigned char *o
     }
 }
 
+void st_entry_copy(const st_catalog *cat, const st_entry *entry, uint64_t first, size_t count, void *out)
+{
+    if (count) gather(out, entry, cat->blobs[entry->blob].data + entry->offset, first, count);
+}
+
 size_t st_entry_read(const st_catalog *cat, const st_entry *entry, uint64_t first, size_t count, float *out)
 {
     const size_t size = st_dtype_size(entry->dtype);

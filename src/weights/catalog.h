@@ -80,6 +80,8 @@ const char *st_shape_text(char text[ST_SHAPE_TEXT], const uint64_t *shape, uint3
 /* Reads `count` values from flat index `first` (row-major over the shape, whatever the strides) as fp32. The blob
  * must be expanded. Returns the index within [0, count) of the first non-finite value, or count. */
 size_t st_entry_read(const st_catalog *cat, const st_entry *entry, uint64_t first, size_t count, float *out);
+/* The same elements as they are stored, in the entry's own type, into `out`. */
+void st_entry_copy(const st_catalog *cat, const st_entry *entry, uint64_t first, size_t count, void *out);
 /* Expands a deflated blob once; nothing to do otherwise. Not thread-safe. */
 ST_MUSTCHECK st_status st_blob_expand(st_blob *blob, const char *what, st_error *err);
 

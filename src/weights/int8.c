@@ -11,8 +11,8 @@ static st_status read_floats(float *out, const st_catalog *cat, const st_entry *
 {
     const size_t bad = st_entry_read(cat, e, first, n, out);
     if (bad == n) return ST_OK;
-    return st_fail(err, ST_ERR_NONFINITE, "tensor \"%s\": value %llu is NaN or infinite, expected finite numbers", e->name,
-                   (unsigned long long)(first + bad));
+    return st_fail(err, ST_ERR_NONFINITE, "tensor \"%s\": value %llu is NaN or infinite, expected finite numbers",
+                   e->name, (unsigned long long)(first + bad));
 }
 
 static void sum_rows(int32_t *sums, const int8_t *values, size_t n_out, size_t n_in)
@@ -48,8 +48,10 @@ st_status st_int8_prepare(st_int8_view *out, void **heap, const st_catalog *cat,
     return ST_OK;
 }
 
-void st_int8_expand(float *values, const st_int8_view *view, size_t n_out, size_t n_in)
+size_t st_int8_expand(float *values, const st_int8_view *view, size_t n_out, size_t n_in)
 {
     for (size_t r = 0; r < n_out; r++)
-        for (size_t c = 0; c < n_in; c++) values[r * n_in + c] *= view->scale[r] * (view->smooth ? view->smooth[c] : 1.0f);
+        for (size_t c = 0; c < n_in; c++)
+            values[r * n_in + c] *= view->scale[r] * (view->smooth ? view->smooth[c] : 1.0f);
+    return st_f32_first_nonfinite(values, n_out * n_in);
 }

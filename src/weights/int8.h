@@ -26,7 +26,8 @@ typedef struct st_int8_view {
  * expanded. */
 ST_MUSTCHECK st_status st_int8_prepare(st_int8_view *out, void **heap, const st_catalog *cat, const st_slot *slot,
                                        st_error *err);
-/* values [n_out, n_in], read as plain numbers, become the matrix that they stand for. */
-void st_int8_expand(float *values, const st_int8_view *view, size_t n_out, size_t n_in);
+/* values [n_out, n_in], read as plain numbers, become the matrix that they stand for. Returns the index of the first
+ * product that fp32 cannot hold, or n_out n_in. */
+size_t st_int8_expand(float *values, const st_int8_view *view, size_t n_out, size_t n_in);
 
 #endif

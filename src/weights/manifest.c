@@ -121,6 +121,14 @@ static void note_shape(binder *b, const st_entry *e, const uint64_t shape[4], ui
              st_shape_text(expected, shape, rank), st_shape_text(found, e->shape, e->rank));
 }
 
+static void note_type(binder *b, const st_entry *e)
+{
+    if (b->faults.shape[0]) return;
+    snprintf(b->faults.shape, sizeof b->faults.shape,
+             "tensor \"%s\": expected real numbers (F32, F16, BF16 or F64), found %s", e->name,
+             st_dtype_name(e->dtype));
+}
+
 static void note_missing(binder *b, const st_row *row, const char *name, const uint64_t shape[4], uint32_t rank)
 {
     char text[ST_SHAPE_TEXT];
@@ -164,7 +172,8 @@ static st_entry *companion(binder *b, const st_entry *e, const char *suffix, con
     st_entry *c = st_catalog_find(b->cat, name);
     if (!c) return NULL;
     c->used = true;
-    if (!shape_fits(c, shape, rank, false) || !st_dtype_is_real(c->dtype)) note_shape(b, c, shape, rank);
+    if (!shape_fits(c, shape, rank, false)) note_shape(b, c, shape, rank);
+    else if (!st_dtype_is_real(c->dtype)) note_type(b, c);
     return c;
 }
 
@@ -172,7 +181,8 @@ static void bind_int8(binder *b, const st_row *row, st_entry *e, uint32_t index)
 {
     const unsigned pieces = pieces_of(b, row);
     const uint64_t smooth_shape[2] = { pieces ? pieces : 1, e->rank == 2 ? e->shape[1] : 0 };
-    if (row->rank != 2 || pieces == ST_ROW_POSITIONS || e->rank != 2 || e->shape[1] > ST_MAX_INT8_COLUMNS) {
+    if (row->rank != 2 || pieces == ST_ROW_POSITIONS || e->rank != 2 || e->n_elements == 0 ||
+        e->shape[1] > ST_MAX_INT8_COLUMNS) {
         if (!b->faults.shape[0])
             snprintf(b->faults.shape, sizeof b->faults.shape,
                      "tensor \"%s\": I8, expected real numbers (F32, F16, BF16 or F64): only matrices of at most %u "
@@ -212,10 +222,7 @@ static void bind_one(binder *b, const st_row *row, uint32_t index)
     } else if (row->canonical && e->dtype == ST_DTYPE_I8) {
         bind_int8(b, row, e, index);
     } else if (row->canonical && !st_dtype_is_real(e->dtype)) {
-        if (!b->faults.shape[0])
-            snprintf(b->faults.shape, sizeof b->faults.shape,
-                     "tensor \"%s\": expected real numbers (F32, F16, BF16 or F64), found %s", e->name,
-                     st_dtype_name(e->dtype));
+        note_type(b, e);
     } else {
         add_slot(b, row, e, index);
     }

@@ -297,17 +297,15 @@ static st_status prepare(st_weights *w, const st_slot *slot, const float **out, 
     if (!heap)
         return st_fail(err, ST_ERR_NOMEM, "tensor \"%s\": cannot allocate %zu bytes to convert it", slot->name,
                        n * sizeof *heap);
-    const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first, n, heap);
-    if (bad < n) {
+    size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first, n, heap);
+    if (slot->scale) status = prepare_int8(w, slot, err);
+    if (slot->scale && status == ST_OK)
+        bad = st_int8_expand(heap, &w->values[slot_index(w, slot)].int8, (size_t)slot->shape[0],
+                             (size_t)slot->shape[1]);
+    if (status == ST_OK && bad < n) status = not_finite(slot, bad, err);
+    if (status != ST_OK) {
         st_free(heap);
-        return not_finite(slot, bad, err);
-    }
-    if (slot->scale) {
-        if ((status = prepare_int8(w, slot, err)) != ST_OK) {
-            st_free(heap);
-            return status;
-        }
-        st_int8_expand(heap, &w->values[slot_index(w, slot)].int8, (size_t)slot->shape[0], (size_t)slot->shape[1]);
+        return status;
     }
     drop_source(w, slot); /* its pages have served */
     w->values[slot_index(w, slot)].heap = heap;

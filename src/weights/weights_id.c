@@ -1,4 +1,4 @@
-/* weights_id.c: reads 4 KiB of each tensor, so that opening a 3.4 GB file costs one or two pages per tensor. */
+/* weights_id.c: reads 4 KiB of each tensor (and all scales of quantised ones), so that opening a 3.4 GB file costs one or two pages per tensor. */
 #include "weights/weights_id.h"
 
 #include <stdio.h>
@@ -26,6 +26,23 @@ static void hash_values(struct sha256_ctx *sha, const st_catalog *cat, const st_
     }
 }
 
+/* Of a quantised matrix: each of its scales stands for a whole row, so all of them count. */
+static st_status hash_companions(struct sha256_ctx *sha, st_catalog *cat, const st_slot *slot, st_error *err)
+{
+    const uint64_t n_out = slot->shape[0], n_in = slot->shape[1];
+    const st_slot parts[2] = {
+        { .entry = slot->scale, .first = slot->first / n_in, .n_elements = n_out },
+        { .entry = slot->smooth, .first = slot->first / slot->n_elements * n_in, .n_elements = n_in },
+    };
+    for (size_t i = 0; i < 2; i++) {
+        const st_entry *e = parts[i].entry;
+        const st_status status = e ? st_blob_expand(&cat->blobs[e->blob], e->name, err) : ST_OK;
+        if (status != ST_OK) return status;
+        if (e) hash_values(sha, cat, &parts[i], 0, (size_t)parts[i].n_elements);
+    }
+    return ST_OK;
+}
+
 st_status st_weights_id(char out[ST_ID_TEXT], st_catalog *cat, const st_binding *binding, st_error *err)
 {
     struct sha256_ctx sha;
@@ -39,13 +56,9 @@ st_status st_weights_id(char out[ST_ID_TEXT], st_catalog *cat, const st_binding 
         sha256_update(&sha, strlen(slot->name) + 1, (const uint8_t *)slot->name);
         sha256_update(&sha, 1, &rank);
         for (uint32_t d = 0; d < slot->rank; d++) hash_u64(&sha, slot->shape[d]);
-        for (int k = 0; k < 2; k++) { /* of a quantised matrix: its scales count as much as its values */
-            const st_entry *extra = k ? slot->smooth : slot->scale;
-            if (!extra) continue;
-            const st_status expanded = st_blob_expand(&cat->blobs[extra->blob], extra->name, err);
-            if (expanded != ST_OK) return expanded;
-            const st_slot whole = { .entry = extra, .n_elements = extra->n_elements };
-            hash_values(&sha, cat, &whole, 0, extra->n_elements < RUN ? (size_t)extra->n_elements : RUN);
+        if (slot->scale) {
+            const st_status companions = hash_companions(&sha, cat, slot, err);
+            if (companions != ST_OK) return companions;
         }
         if (slot->n_elements <= RUN * RUNS) {
             hash_values(&sha, cat, slot, 0, (size_t)slot->n_elements);

@@ -17,11 +17,11 @@ typedef struct shape {
 typedef struct kept {
     shape of;
     dnnl_memory_desc_t a, b, c, bytes; /* bytes: the scratch memory; a pointer in 3.x, a struct in 2.x */
-    size_t scratch;             /* bytes; 0: none */
-    dnnl_primitive_t primitive; /* NULL: the library refuses this shape */
+    size_t scratch;                    /* bytes; 0: none */
+    dnnl_primitive_t primitive;        /* NULL: the library refuses this shape */
 } kept;
 
-/* Never freed: as long-lived as the table of kernels that uses them. Places are written before `n_kept` counts them. */
+/* Never freed: as long-lived as the table of kernels that uses them. */
 enum { MOST_KEPT = 512 };
 static kept all_kept[MOST_KEPT];
 static size_t n_kept;
@@ -40,6 +40,14 @@ static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p,
 {
     return dnnl_matmul_primitive_desc_create(out, engine, p->a, p->b, NULL, p->c, attr);
 }
+static void forget(kept *p)
+{
+    dnnl_memory_desc_t *all[4] = { &p->a, &p->b, &p->c, &p->bytes };
+    for (size_t i = 0; i < 4; i++) {
+        if (*all[i]) (void)dnnl_memory_desc_destroy(*all[i]);
+        *all[i] = NULL;
+    }
+}
 #define DESC(d) (d)
 #else
 static dnnl_status_t describe(dnnl_memory_desc_t *out, size_t rows, size_t cols, dnnl_data_type_t type, size_t row_step,
@@ -55,16 +63,18 @@ static dnnl_status_t describe_product(dnnl_primitive_desc_t *out, const kept *p,
     const dnnl_status_t status = dnnl_matmul_desc_init(&op, &p->a, &p->b, NULL, &p->c);
     return status == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : status;
 }
+static void forget(kept *p)
+{
+    (void)p;
+}
 #define DESC(d) (&(d))
 #endif
 
-
-/* Under the lock. */
+/* Of a zeroed *p whose shape is set. Under the lock. */
 static void make(kept *p)
 {
     const shape *s = &p->of;
     dnnl_primitive_desc_t pd = NULL;
-    p->primitive = NULL;
     if (!engine && dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) return;
     if (describe(&p->a, s->m, s->k, dnnl_u8, s->lda, 1) != dnnl_success) return;
     if (describe(&p->b, s->k, s->n, dnnl_s8, 1, s->ldb) != dnnl_success) return;
@@ -73,8 +83,9 @@ static void make(kept *p)
     if (dnnl_primitive_attr_create(&attr) != dnnl_success) return;
     if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) == dnnl_success &&
         describe_product(&pd, p, attr) == dnnl_success) {
-        p->scratch = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0));
-        if (describe(&p->bytes, 1, p->scratch ? p->scratch : 1, dnnl_u8, p->scratch ? p->scratch : 1, 1) != dnnl_success ||
+        const size_t n = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0));
+        p->scratch = n ? n : 1;
+        if (describe(&p->bytes, 1, p->scratch, dnnl_u8, p->scratch, 1) != dnnl_success ||
             dnnl_primitive_create(&p->primitive, pd) != dnnl_success)
             p->primitive = NULL;
         (void)dnnl_primitive_desc_destroy(pd);
@@ -82,29 +93,28 @@ static void make(kept *p)
     (void)dnnl_primitive_attr_destroy(attr);
 }
 
-static const kept *find(const shape *s)
+/* With every place taken the product makes its own, in `spare`: slower, the same bits. */
+static const kept *find(const shape *s, kept *spare)
 {
     const kept *found = NULL;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < n_kept && !found; i++)
         if (memcmp(&all_kept[i].of, s, sizeof *s) == 0) found = &all_kept[i];
-    if (!found && n_kept < MOST_KEPT) {
-        all_kept[n_kept].of = *s;
-        make(&all_kept[n_kept]);
-        found = &all_kept[n_kept++];
+    if (!found) {
+        kept *place = n_kept < MOST_KEPT ? &all_kept[n_kept++] : spare;
+        place->of = *s;
+        make(place);
+        found = place;
     }
     pthread_mutex_unlock(&lock);
-    return found && found->primitive ? found : NULL;
+    return found;
 }
 
-bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
-                         int32_t *c, size_t ldc)
+static bool multiply(const kept *p, const uint8_t *a, const int8_t *b, int32_t *c)
 {
-    const kept *p = find(&(shape){ m, n, k, lda, ldb, ldc });
     dnnl_memory_t memory[4] = { NULL };
     dnnl_stream_t stream = NULL;
-    if (!p) return false;
-    void *scratch = st_aligned(p->scratch + 64, 64);
+    void *scratch = p->primitive ? st_aligned(p->scratch, 64) : NULL;
     if (!scratch) return false;
     /* the library's handles are not const; it reads a and b only */
     dnnl_status_t status = dnnl_memory_create(&memory[0], DESC(p->a), engine, (void *)(uintptr_t)a);
@@ -113,7 +123,10 @@ bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t 
     if (status == dnnl_success) status = dnnl_memory_create(&memory[3], DESC(p->bytes), engine, scratch);
     if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
     if (status == dnnl_success) {
-        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] }, { DNNL_ARG_WEIGHTS, memory[1] }, { DNNL_ARG_DST, memory[2] }, { DNNL_ARG_SCRATCHPAD, memory[3] } };
+        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] },
+                                         { DNNL_ARG_WEIGHTS, memory[1] },
+                                         { DNNL_ARG_DST, memory[2] },
+                                         { DNNL_ARG_SCRATCHPAD, memory[3] } };
         status = dnnl_primitive_execute(p->primitive, stream, 4, args);
     }
     for (size_t i = 0; i < 4; i++)
@@ -121,4 +134,15 @@ bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t 
     if (stream) (void)dnnl_stream_destroy(stream);
     st_free(scratch);
     return status == dnnl_success;
+}
+
+bool st_matmul_u8s8_dnnl(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
+                         int32_t *c, size_t ldc)
+{
+    kept spare = { .primitive = NULL };
+    const kept *p = find(&(shape){ m, n, k, lda, ldb, ldc }, &spare);
+    const bool done = multiply(p, a, b, c);
+    if (spare.primitive) (void)dnnl_primitive_destroy(spare.primitive);
+    if (p == &spare) forget(&spare);
+    return done;
 }

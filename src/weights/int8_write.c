@@ -1,7 +1,7 @@
-/* quantize.c: two passes over a checkpoint: every matrix is looked at and decided on, then the file is written in one go
+/* int8_write.c: two passes over a checkpoint: every matrix is looked at and decided on, then the file is written in one go
  * with matrices quantised as they pass. fp32 tensors come first in the file and bytes last, so that all are aligned.
  */
-#include "weights/quantize.h"
+#include "weights/int8_write.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -22,9 +22,9 @@ void st_int8_quantize_row(int8_t *q, float *scale, const float *w, const float *
 /* What becomes of one published tensor. */
 typedef struct decision {
     const st_entry *entry;
-    const st_slot *first;  /* its first layer, when it becomes int8; else NULL */
+    const st_slot *first;       /* its first layer, when it becomes int8; else NULL */
     size_t pieces, n_out, n_in; /* layers below each other, and the size of one */
-    float *smooth;         /* [pieces, n_in]; NULL: all 1 */
+    float *smooth;              /* [pieces, n_in]; NULL: all 1 */
 } decision;
 
 typedef struct writer {
@@ -37,11 +37,12 @@ typedef struct writer {
 
 /* ---------------------------------------------------------------- deciding */
 
-static bool can_be_int8(const st_slot *slot)
+static bool can_be_int8(const writer *wr, const st_slot *slot)
 {
     const size_t n = strlen(slot->name);
-    return slot->row->rank == 2 && slot->rank == 2 && n > 7 && strcmp(slot->name + n - 7, ".weight") == 0 && !slot->scale &&
-           st_row_need(slot->row) != ST_NEED_KNOWN && slot->shape[1] <= ST_MAX_INT8_COLUMNS;
+    return slot->rank == 2 && n > 7 && strcmp(slot->name + n - 7, ".weight") == 0 && !slot->scale &&
+           st_row_need(slot->row) != ST_NEED_KNOWN && slot->n_elements > 0 && slot->shape[1] <= ST_MAX_INT8_COLUMNS &&
+           wr->how->wants(wr->how->user, slot->name);
 }
 
 /* Asks for every layer of an entry; slots [n] are its layers in order of their place. */
@@ -56,9 +57,11 @@ static st_status decide(writer *wr, decision *d, const st_slot *const *slots, si
         const float *values;
         const st_status status = st_weights_f32(wr->w, &values, slots[i]->name, wr->err);
         if (status != ST_OK) return status;
-        if (wr->how->cancel && st_cancel_is_set(wr->how->cancel)) return st_fail(wr->err, ST_ERR_CANCELLED, "cancelled");
+        if (wr->how->cancel && st_cancel_is_set(wr->how->cancel))
+            return st_fail(wr->err, ST_ERR_CANCELLED, "cancelled");
         yes = wr->how->choose(wr->how->user, slots[i]->name, values, n_out, n_in, d->smooth + i * n_in) && yes;
     }
+    for (size_t i = 0; i < n; i++) wr->how->settled(wr->how->user, slots[i]->name, yes);
     for (size_t i = 0; i < n * n_in; i++) smoothed = smoothed || d->smooth[i] != 1.0f;
     if (yes) *d = (decision){ d->entry, slots[0], n, n_out, n_in, d->smooth };
     if (!yes || !smoothed) {
@@ -68,29 +71,35 @@ static st_status decide(writer *wr, decision *d, const st_slot *const *slots, si
     return ST_OK;
 }
 
+enum { MOST_PIECES = 8 };
+
+/* Puts the layers of an entry in order of their place; 0 when not all of it can be int8. */
+static size_t find_layers(const st_slot *slots[MOST_PIECES], const writer *wr, const st_entry *e)
+{
+    const st_binding *binding = &wr->w->binding;
+    uint64_t n_elements = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < binding->n; i++) {
+        const st_slot *slot = &binding->slots[i];
+        if (slot->entry != e) continue;
+        if (!can_be_int8(wr, slot)) return 0;
+        const uint64_t at = slot->first / slot->n_elements;
+        if (at >= MOST_PIECES || slots[at]) return 0;
+        slots[at] = slot;
+        n++;
+        n_elements += slot->n_elements;
+    }
+    return n_elements == e->n_elements ? n : 0; /* equal shapes that fill the entry: places 0 .. n-1 */
+}
+
 static st_status decide_all(writer *wr)
 {
-    enum { MOST_PIECES = 8 };
     const st_catalog *cat = &wr->w->checkpoint.catalog;
-    const st_binding *binding = &wr->w->binding;
     for (size_t e = 0; e < cat->n; e++) {
         const st_slot *slots[MOST_PIECES] = { NULL };
-        size_t n = 0;
-        bool fine = true;
-        uint64_t n_elements = 0;
-        for (size_t i = 0; i < binding->n; i++) {
-            const st_slot *slot = &binding->slots[i];
-            if (slot->entry != &cat->entries[e]) continue;
-            const uint64_t at = slot->n_elements ? slot->first / slot->n_elements : 0;
-            fine = fine && can_be_int8(slot) && at < MOST_PIECES && !slots[at];
-            if (!fine) break;
-            slots[at] = slot;
-            n++;
-            n_elements += slot->n_elements;
-        }
         wr->decisions[e].entry = &cat->entries[e];
-        if (!fine || n == 0 || n_elements != cat->entries[e].n_elements) continue;
-        const st_status status = decide(wr, &wr->decisions[e], slots, n);
+        const size_t n = find_layers(slots, wr, &cat->entries[e]);
+        const st_status status = n ? decide(wr, &wr->decisions[e], slots, n) : ST_OK;
         if (status != ST_OK) return status;
     }
     return ST_OK;
@@ -107,16 +116,19 @@ static uint64_t add_tensor(json_t *root, const char *name, const char *dtype, co
         n *= shape[i];
         json_array_append_new(sides, json_integer((json_int_t)shape[i]));
     }
-    json_object_set_new(root, name, json_pack("{s:s,s:o,s:[I,I]}", "dtype", dtype, "shape", sides, "data_offsets", (json_int_t)at, (json_int_t)(at + n)));
+    json_object_set_new(root, name,
+                        json_pack("{s:s,s:o,s:[I,I]}", "dtype", dtype, "shape", sides, "data_offsets", (json_int_t)at,
+                                  (json_int_t)(at + n)));
     return at + n;
 }
 
-static bool copied_raw(const decision *d) { return d->entry->contiguous; }
-
-/* Bytes per element in the file, 4 first: 8-byte integers, floats, halves, bytes. */
+/* Bytes per element in the file, in this order: so all are aligned. */
 static const size_t widths[] = { 8, 4, 2, 1 };
 enum { N_WIDTHS = sizeof widths / sizeof widths[0] };
-static size_t width_of(const decision *d) { return d->first ? 1 : copied_raw(d) ? st_dtype_size(d->entry->dtype) : 4; }
+static size_t width_of(const decision *d)
+{
+    return d->first ? 1 : st_dtype_size(d->entry->dtype);
+}
 
 static uint64_t add_companions(json_t *root, const decision *d, uint64_t at)
 {
@@ -136,7 +148,8 @@ static st_status add_config(const writer *wr, json_t *about)
     json_t *config = NULL;
     st_status status = ST_OK;
     if (wr->w->config) config = json_incref(wr->w->config);
-    else if (c->config && wr->w->naming.layout == ST_LAYOUT_HF) status = st_json_object_file(&config, c->config, ST_MAX_CONFIG_BYTES, wr->err);
+    else if (c->config && wr->w->naming.layout == ST_LAYOUT_HF)
+        status = st_json_object_file(&config, c->config, ST_MAX_CONFIG_BYTES, wr->err);
     if (status == ST_OK && config) json_object_set(about, "config", config);
     json_decref(config);
     if (status != ST_OK || !c->side) return status;
@@ -144,6 +157,15 @@ static st_status add_config(const writer *wr, json_t *about)
     status = st_json_object_file(&side, c->side, ST_MAX_CONFIG_BYTES, wr->err);
     if (status == ST_OK) json_object_set_new(about, "side_config", side);
     return status;
+}
+
+/* Keys of a header in which nothing is missing for want of memory. */
+static size_t n_expected(const writer *wr)
+{
+    size_t n = 1 + wr->w->checkpoint.catalog.n;
+    for (size_t i = 0; i < wr->w->checkpoint.catalog.n; i++)
+        n += (wr->decisions[i].first ? 1u : 0u) + (wr->decisions[i].smooth ? 1u : 0u);
+    return n;
 }
 
 static st_status make_header(char **text, const writer *wr)
@@ -164,11 +186,11 @@ static st_status make_header(char **text, const writer *wr)
             const decision *d = &wr->decisions[i];
             if (widths[k] == 4 && d->first) at = add_companions(root, d, at);
             if (width_of(d) != widths[k]) continue;
-            const char *dtype = d->first ? "I8" : copied_raw(d) ? st_dtype_name(d->entry->dtype) : "F32";
+            const char *dtype = d->first ? "I8" : st_dtype_name(d->entry->dtype);
             at = add_tensor(root, d->entry->name, dtype, d->entry->shape, d->entry->rank, at, widths[k]);
         }
     }
-    if (words) *text = json_dumps(root, JSON_COMPACT);
+    if (words && json_object_size(root) == n_expected(wr)) *text = json_dumps(root, JSON_COMPACT);
     free(words); /* allocated by jansson */
     json_decref(about);
     json_decref(root);
@@ -179,7 +201,8 @@ static st_status make_header(char **text, const writer *wr)
 
 static st_status put(const writer *wr, const void *bytes, size_t n)
 {
-    return n == 0 || fwrite(bytes, 1, n, wr->f) == n ? ST_OK : st_fail(wr->err, ST_ERR_IO, "could not be written");
+    return n == 0 || fwrite(bytes, 1, n, wr->f) == n ? ST_OK
+                                                     : st_fail_errno(wr->err, ST_ERR_IO, "could not be written");
 }
 
 /* Rows of a quantised entry, as fp32 into `row`, one at a time. */
@@ -206,22 +229,23 @@ static st_status put_int8(const writer *wr, const decision *d, bool values)
     return status;
 }
 
+/* Bit for bit: what no stage uses may hold anything, the rest is checked on first use. */
 static st_status put_copy(const writer *wr, const decision *d)
 {
     enum { BLOCK = 4096 };
     const st_catalog *cat = &wr->w->checkpoint.catalog;
-    float block[BLOCK];
-    if (copied_raw(d)) {
-        const st_blob *blob = &cat->blobs[d->entry->blob];
-        return d->entry->n_elements ? put(wr, blob->data + d->entry->offset, (size_t)d->entry->n_elements * st_dtype_size(d->entry->dtype)) : ST_OK;
+    const st_entry *e = d->entry;
+    const size_t size = st_dtype_size(e->dtype);
+    unsigned char block[BLOCK * 8];
+    st_status status = ST_OK;
+    if (e->n_elements == 0) return ST_OK;
+    if (e->contiguous) return put(wr, cat->blobs[e->blob].data + e->offset, (size_t)e->n_elements * size);
+    for (uint64_t at = 0; at < e->n_elements && status == ST_OK; at += BLOCK) {
+        const size_t n = e->n_elements - at < BLOCK ? (size_t)(e->n_elements - at) : BLOCK;
+        st_entry_copy(cat, e, at, n, block);
+        status = put(wr, block, n * size);
     }
-    for (uint64_t at = 0; at < d->entry->n_elements; at += BLOCK) {
-        const size_t n = d->entry->n_elements - at < BLOCK ? (size_t)(d->entry->n_elements - at) : BLOCK;
-        (void)st_entry_read(cat, d->entry, at, n, block); /* what no stage uses may hold anything; the rest is checked on first use */
-        const st_status status = put(wr, block, n * sizeof *block);
-        if (status != ST_OK) return status;
-    }
-    return ST_OK;
+    return status;
 }
 
 static st_status put_data(const writer *wr)
@@ -235,8 +259,10 @@ static st_status put_data(const writer *wr)
                 status = put_int8(wr, d, false);
                 if (status == ST_OK && d->smooth) status = put(wr, d->smooth, d->pieces * d->n_in * sizeof *d->smooth);
             }
-            if (status == ST_OK && width_of(d) == widths[k]) status = d->first ? put_int8(wr, d, true) : put_copy(wr, d);
-            if (status == ST_OK && wr->how->cancel && st_cancel_is_set(wr->how->cancel)) status = st_fail(wr->err, ST_ERR_CANCELLED, "cancelled");
+            if (status == ST_OK && width_of(d) == widths[k])
+                status = d->first ? put_int8(wr, d, true) : put_copy(wr, d);
+            if (status == ST_OK && wr->how->cancel && st_cancel_is_set(wr->how->cancel))
+                status = st_fail(wr->err, ST_ERR_CANCELLED, "cancelled");
         }
     }
     return status;
@@ -272,7 +298,8 @@ st_status st_weights_write_int8(st_weights *w, const char *path, const st_quanti
     wr.decisions = st_calloc(cat->n + 1, sizeof *wr.decisions);
     if (!wr.decisions) return st_fail(err, ST_ERR_NOMEM, "out of memory for the list of tensors");
     st_status status = ST_OK;
-    for (size_t i = 0; status == ST_OK && i < cat->n; i++) status = st_blob_expand(&cat->blobs[cat->entries[i].blob], cat->entries[i].name, err);
+    for (size_t i = 0; status == ST_OK && i < cat->n; i++)
+        status = st_blob_expand(&cat->blobs[cat->entries[i].blob], cat->entries[i].name, err);
     if (status == ST_OK) status = decide_all(&wr);
     if (status == ST_OK) status = write_file(&wr, path);
     for (size_t i = 0; i < cat->n; i++) st_free(wr.decisions[i].smooth);
