@@ -5,6 +5,7 @@
 #define ST_LABEL_STORE_H
 
 #include <jansson.h>
+#include <stdio.h>
 #include "label/labels.h"
 
 /* ---- names ---- */
@@ -25,8 +26,11 @@ json_t *st_label_options_to_json(const st_label_options *o);
 /* Fills job->recipe from the rest; false when out of memory. */
 bool st_label_recipe(st_label_job *job);
 ST_MUSTCHECK st_status st_label_job_write(const st_label_job *job, const char *folder, st_error *err);
+char *st_label_job_text(const st_label_job *job); /* its content, from malloc; NULL when out of memory */
 /* *there is false, and *job zeroed, when the folder holds no job. */
 ST_MUSTCHECK st_status st_label_job_read(st_label_job *job, bool *there, const char *folder, st_error *err);
+/* The same from the text of one: what is wrong, or NULL. On failure *job is zeroed. */
+const char *st_label_job_parse(st_label_job *job, const char *text, size_t n);
 /* One sentence on the first thing that makes results of the two jobs differ; from malloc, NULL when out of memory. */
 char *st_label_job_difference(const st_label_job *old, const st_label_job *now);
 
@@ -44,5 +48,8 @@ ST_MUSTCHECK st_status st_label_picture_write(const st_label_picture *p, const c
  * line, and n_objects is 0. */
 ST_MUSTCHECK st_status st_label_picture_read(st_label_picture *p, bool *there, const char *name, const char *folder,
                                              const st_label_job *job, bool whole, st_error *err);
+/* The same from an open file: what is wrong, or NULL. */
+const char *st_label_picture_parse(st_label_picture *p, bool *there, FILE *f, const char *name, const st_label_job *job,
+                                   bool whole);
 
 #endif

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "front/fault.h"
 #include "front/report.h"
 #include "front/save.h"
+#include "label/bytes.h"
 
 #define FORMAT "stencil-label 1"
-enum { MAX_JOB_BYTES = 1 << 30 };
+#define MAX_JOB_BYTES ((uint64_t)1 << 30)
 
 static const char *const resizes[] = { "gpu", "cpu" };
 static const char *const stretches[] = { "auto", "never", "always" };
@@ -118,10 +120,9 @@ bool st_label_recipe(st_label_job *job)
     return true;
 }
 
-st_status st_label_job_write(const st_label_job *job, const char *folder, st_error *err)
+char *st_label_job_text(const st_label_job *job)
 {
-    char *path = st_label_path(folder, "job.json");
-    char *text = st_json_line(json_pack(
+    return st_json_line(json_pack(
         "{ss,ss,s{ss,ss,ss,sI},ss,so,so,so,s[I,I],s{sI,ss},so}", "format", FORMAT, "stencil", job->stencil, "model",
         "id", job->model_id, "version", job->model_version, "precision", job->precision, "input_size",
         (json_int_t)job->model_size, "recipe", job->recipe, "options", st_label_options_to_json(&job->options),
@@ -129,6 +130,11 @@ st_status st_label_job_write(const st_label_job *job, const char *folder, st_err
         classes_json(job->retired, job->n_retired, retired_json), "shard", (json_int_t)job->shard,
         (json_int_t)job->n_shards, "all", "pictures", (json_int_t)job->n_all, "sha256", job->all_sha256, "pictures",
         names_json(job)));
+}
+
+st_status st_label_job_write(const st_label_job *job, const char *folder, st_error *err)
+{
+    char *path = st_label_path(folder, "job.json"), *text = st_label_job_text(job);
     const st_status status = path && text ? st_save_text(path, text, strlen(text), err)
                                           : st_fault(err, ST_ERR_NOMEM, "%s: out of memory for the job", folder);
     free(path);
@@ -271,41 +277,47 @@ static const char *read_job(st_label_job *job, const json_t *doc)
     const json_t *all = json_object_get(doc, "all");
     const char *format = json_string_value(json_object_get(doc, "format"));
     if (!format || strcmp(format, FORMAT) != 0) return "\"format\" is not \"" FORMAT "\"";
-    if (!read_text(&job->stencil, doc, "stencil")) return "\"stencil\"";
+    if (!read_text(&job->stencil, doc, "stencil")) return "\"stencil\" is not what a job says";
     if (!read_text(&job->model_id, model, "id") || !read_text(&job->model_version, model, "version") ||
         !read_text(&job->precision, model, "precision") ||
         !read_u32(&job->model_size, json_object_get(model, "input_size")))
-        return "\"model\"";
-    if (!read_sha(job->recipe, json_object_get(doc, "recipe"))) return "\"recipe\"";
-    if (!read_options(&job->options, json_object_get(doc, "options"))) return "\"options\"";
-    if (!read_classes(&job->classes, &job->n_classes, json_object_get(doc, "classes"), false)) return "\"classes\"";
-    if (!read_classes(&job->retired, &job->n_retired, json_object_get(doc, "retired"), true)) return "\"retired\"";
+        return "\"model\" is not what a job says";
+    if (!read_sha(job->recipe, json_object_get(doc, "recipe"))) return "\"recipe\" is not what a job says";
+    if (!read_options(&job->options, json_object_get(doc, "options"))) return "\"options\" is not what a job says";
+    if (!read_classes(&job->classes, &job->n_classes, json_object_get(doc, "classes"), false)) return "\"classes\" is not what a job says";
+    if (!read_classes(&job->retired, &job->n_retired, json_object_get(doc, "retired"), true)) return "\"retired\" is not what a job says";
     if (!read_u32(&job->shard, json_array_get(shard, 0)) || !read_u32(&job->n_shards, json_array_get(shard, 1)) ||
         job->shard < 1 || job->shard > job->n_shards)
-        return "\"shard\"";
+        return "\"shard\" is not what a job says";
     job->n_all = (uint64_t)json_integer_value(json_object_get(all, "pictures"));
-    if (!read_sha(job->all_sha256, json_object_get(all, "sha256"))) return "\"all\"";
-    return read_names(job, json_object_get(doc, "pictures")) ? NULL : "\"pictures\"";
+    if (!read_sha(job->all_sha256, json_object_get(all, "sha256"))) return "\"all\" is not what a job says";
+    return read_names(job, json_object_get(doc, "pictures")) ? NULL : "\"pictures\" is not what a job says";
+}
+
+const char *st_label_job_parse(st_label_job *job, const char *text, size_t n)
+{
+    *job = (st_label_job){ 0 };
+    json_t *doc = json_loadb(text, n, 0, NULL);
+    const char *wrong = doc ? read_job(job, doc) : "it is no JSON, or memory is out";
+    json_decref(doc);
+    if (wrong) st_label_job_free(job);
+    return wrong;
 }
 
 st_status st_label_job_read(st_label_job *job, bool *there, const char *folder, st_error *err)
 {
-    json_error_t why;
+    unsigned char *text = NULL;
+    size_t n = 0;
     char *path = st_label_path(folder, "job.json");
     *job = (st_label_job){ 0 };
     *there = false;
     if (!path) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
-    st_status status = ST_OK;
-    FILE *f = fopen(path, "re");
-    if (!f && errno != ENOENT && errno != ENOTDIR) status = st_fault(err, ST_ERR_IO, "%s: %s", path, strerror(errno));
-    json_t *doc = f ? json_loadf(f, 0, &why) : NULL;
-    if (f && !doc) status = st_fault(err, ST_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-    const char *wrong = doc ? read_job(job, doc) : NULL;
-    if (wrong) status = st_fault(err, ST_ERR_FORMAT, "%s: %s is not what a job says, or memory is out", path, wrong);
-    *there = doc && !wrong;
-    if (!*there) st_label_job_free(job);
-    json_decref(doc);
-    if (f) fclose(f);
+    const bool missing = access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    st_status status = missing ? ST_OK : st_label_bytes_read(&text, &n, path, path, MAX_JOB_BYTES, err);
+    const char *wrong = text ? st_label_job_parse(job, (const char *)text, n) : NULL;
+    if (wrong) status = st_fault(err, ST_ERR_FORMAT, "%s: is no job of Stencil: %s", path, wrong);
+    *there = text && !wrong;
+    free(text);
     free(path);
     return status;
 }

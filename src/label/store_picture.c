@@ -4,13 +4,17 @@
 #include "label/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "front/fault.h"
 #include "front/report.h"
 #include "front/save.h"
+
+#define MAX_RECORD_BYTES ((off_t)1 << 30)
 
 /* ---- writing ---- */
 
@@ -256,14 +260,11 @@ static const char *read_object(st_label_object *o, const json_t *doc, const st_l
     return read_mask(o, doc, p, job);
 }
 
-/* Whether each chain of displacements ends. */
-static bool chains_end(const st_label_picture *p)
+/* What displaces is not displaced itself (duplicates.h): so no chain is long, and none is a circle. */
+static bool displaced_by_standing(const st_label_picture *p)
 {
-    for (size_t i = 0; i < p->n_objects; i++) {
-        size_t steps = 0;
-        for (int32_t by = p->objects[i].displaced_by; by >= 0; by = p->objects[by].displaced_by)
-            if (++steps > p->n_objects) return false;
-    }
+    for (size_t i = 0; i < p->n_objects; i++)
+        if (p->objects[i].displaced_by >= 0 && p->objects[p->objects[i].displaced_by].displaced_by >= 0) return false;
     return true;
 }
 
@@ -281,32 +282,61 @@ static const char *read_objects(st_label_picture *p, size_t n, FILE *f, const st
         json_decref(doc);
     }
     if (!wrong && getline(&line, &room, f) > 0) wrong = "it goes on behind its last object";
-    if (!wrong && !chains_end(p)) wrong = "objects that displace each other";
+    if (!wrong && !displaced_by_standing(p)) wrong = "an object displaced by one that is displaced itself";
     free(line);
     return wrong;
+}
+
+const char *st_label_picture_parse(st_label_picture *p, bool *there, FILE *f, const char *name, const st_label_job *job,
+                                   bool whole)
+{
+    char *line = NULL;
+    size_t room = 0, n = 0;
+    const char *wrong = "it is empty";
+    *p = (st_label_picture){ .name = strdup(name) };
+    *there = false;
+    if (!p->name) wrong = "out of memory";
+    else if (getline(&line, &room, f) > 0) wrong = read_first(p, &n, there, line, name, job);
+    if (!wrong && *there && whole) wrong = read_objects(p, n, f, job);
+    free(line);
+    if (wrong) *there = false;
+    if (!*there) st_label_picture_free(p);
+    return wrong;
+}
+
+/* NULL when there is none, or what is there is no file of a store. A named pipe is no reason to wait. */
+static FILE *open_record(const char *path, const char **wrong)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *wrong = NULL;
+    if (fd < 0) {
+        if (errno != ENOENT && errno != ENOTDIR) *wrong = strerror(errno);
+        return NULL;
+    }
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) *wrong = "is no file";
+    else if (st.st_size > MAX_RECORD_BYTES) *wrong = "is too large for a file of the store";
+    FILE *f = *wrong ? NULL : fdopen(fd, "r");
+    if (!f && !*wrong) *wrong = strerror(errno);
+    if (!f) close(fd);
+    return f;
 }
 
 st_status st_label_picture_read(st_label_picture *p, bool *there, const char *name, const char *folder,
                                 const st_label_job *job, bool whole, st_error *err)
 {
-    char *path = store_path(folder, name), *line = NULL;
-    size_t room = 0, n = 0;
-    *p = (st_label_picture){ .name = strdup(name) };
+    char *path = store_path(folder, name);
+    const char *wrong = NULL;
+    *p = (st_label_picture){ 0 };
     *there = false;
-    st_status status = path && p->name ? ST_OK : st_fault(err, ST_ERR_NOMEM, "%s: out of memory", name);
-    FILE *f = status == ST_OK ? fopen(path, "re") : NULL;
-    if (status == ST_OK && !f && errno != ENOENT && errno != ENOTDIR)
-        status = st_fault(err, ST_ERR_IO, "%s: %s", path, strerror(errno));
-    if (f) {
-        const char *wrong = "it is empty";
-        if (getline(&line, &room, f) > 0) wrong = read_first(p, &n, there, line, name, job);
-        if (!wrong && *there && whole) wrong = read_objects(p, n, f, job);
-        if (wrong) status = st_fault(err, ST_ERR_FORMAT, "%s: %s; remove this file to label its picture again", path, wrong);
-        fclose(f);
-    }
-    if (status != ST_OK) *there = false;
-    if (!*there) st_label_picture_free(p);
-    free(line);
+    if (!path) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", name);
+    st_status status = ST_OK;
+    FILE *f = open_record(path, &wrong);
+    if (wrong) status = st_fault(err, ST_ERR_IO, "%s: %s", path, wrong);
+    wrong = f ? st_label_picture_parse(p, there, f, name, job, whole) : NULL;
+    if (wrong)
+        status = st_fault(err, ST_ERR_FORMAT, "%s: %s; remove this file to label its picture again", path, wrong);
+    if (f) fclose(f);
     free(path);
     return status;
 }

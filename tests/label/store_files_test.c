@@ -341,7 +341,7 @@ static void test_picture__displaced_in_a_circle(void **state)
     assert_int_equal(st_label_picture_write(&p, folder, &job, &err), ST_OK);
     st_label_picture_free(&p);
     assert_int_equal(st_label_picture_read(&p, &there, names[0], folder, &job, true, &err), ST_ERR_FORMAT);
-    assert_non_null(strstr(err.message, "displace each other"));
+    assert_non_null(strstr(err.message, "displaced by one that is displaced itself"));
     st_label_job_free(&job);
 }
 
