@@ -13,7 +13,7 @@ static void layer_run(const st_run *run, const st_detect *d, const st_fusion_lay
     const size_t inner = st_arena_mark(run->arena);
     float *placed = st_run_floats(run, N, D); /* y + pos */
     st_add_run(run, placed, y, d->pos, N * D);
-    st_mha_run(run, &l->self, placed, N, placed, y, N, x, NULL);
+    st_mha_run(run, &l->self, placed, N, placed, y, N, x, &(st_attention){.int8 = st_run_int8(run, &l->self.q)});
     st_arena_rewind(run->arena, inner);
     st_norm_run(run, &l->norm2, x, N, y);
     st_mha_run(run, &l->prompt, y, N, prompt, prompt, n_prompt, x, NULL);

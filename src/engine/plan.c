@@ -76,7 +76,7 @@ void st_plan_describe(st_model *m)
     const st_plan *p = &m->plan;
     const st_weights_info *w = &m->weights_info;
     m->n_plan_lines = 0;
-    line(m, "weights mapped from the file", w->bytes_mapped);
+    line(m, "weights mapped from the file", w->bytes_mapped - w->bytes_token_table);
     line(m, "weights converted to fp32", w->bytes_converted);
     line(m, "convolution weights and tables", p->reordered);
     line(m, "features of one picture", p->features);
@@ -87,5 +87,5 @@ void st_plan_describe(st_model *m)
         line(m, "scratch of one click", p->click_scratch);
     }
     const uint64_t scratch = p->encode_scratch > p->segment_scratch ? p->encode_scratch : p->segment_scratch;
-    m->plan_peak = w->bytes_mapped + w->bytes_converted + p->reordered + p->features + scratch;
+    m->plan_peak = w->bytes_mapped - w->bytes_token_table + w->bytes_converted + p->reordered + p->features + scratch;
 }

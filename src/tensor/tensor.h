@@ -9,6 +9,9 @@
 #include "tensor/run.h"
 #include "weights/layers.h"
 
+/* Whether attention around this layer runs in int8: it is quantised; or the run only plans, for a model that has such layers. */
+static inline bool st_run_int8(const st_run *run, const st_linear *l) { return l->int8.values || (run->int8 && st_run_planning(run)); }
+
 typedef enum st_act { ST_ACT_NONE = 0, ST_ACT_RELU, ST_ACT_GELU } st_act;
 
 /* y[rows, n_out] = act(x · Wᵀ + b); with `accumulate`, y += x · Wᵀ + b instead (act must be none): a residual add. */

@@ -55,6 +55,7 @@ st_status st_text_bind(st_text *t, st_weights *weights, st_error *err)
     const size_t W = d->text_width;
     st_binder b = {weights, err, ST_OK};
     t->token_embed = st_bind_f32(&b, (size_t)d->vocab * W, "text.token_embed");
+    if (weights) st_weights_drop(weights, "text.token_embed"); /* looked through for NaN; a phrase touches a few rows of 49,408 */
     t->pos = st_bind_f32(&b, (size_t)d->context * W, "text.pos");
     for (size_t i = 0; i < d->text_depth; i++) {
         st_text_block *block = &t->blocks[i];

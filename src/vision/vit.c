@@ -112,7 +112,7 @@ static void attend(const st_run *run, const st_vision *v, const st_vit_block *b,
     st_rope_run(run, k, V, rows, d->vit_heads, head, table, len);
     st_attention_run(run, &(st_attention){.q = q, .k = k, .v = val, .out = y, .ld_q = V, .ld_k = V, .ld_v = V, .ld_out = V, .heads = d->vit_heads,
                                           .head_width = head, .n_seq = n_seq, .n_q = len, .n_k = len,
-                                          .int8 = b->q.int8.values != NULL || (run->int8 && st_run_planning(run))});
+                                          .int8 = st_run_int8(run, &b->q)});
     window_job back = {run, NULL, y, q, n, window, n_windows, V};
     if (!st_run_idle(run)) st_run_parallel(run, n, window_item, &back);
     st_linear_run(run, &b->proj, q, V, n * n, x, V, ST_ACT_NONE, true);

@@ -104,10 +104,10 @@ static void count_bytes(st_weights *w)
             info->bytes_converted += n_bytes;
         } else {
             info->bytes_mapped += n_bytes;
+            if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n_bytes;
             if (part == ST_PART_VIT) info->bytes_vit_mapped += n_bytes;
             if (part == ST_PART_TEXT) info->bytes_text_mapped += n_bytes;
         }
-        if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n_bytes;
     }
 }
 

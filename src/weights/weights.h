@@ -67,7 +67,7 @@ typedef struct st_weights_info {
     uint64_t bytes_vit_mapped, bytes_text_mapped; /* the parts of bytes_mapped that belong to `vit.` and `text.` */
     uint64_t n_int8;          /* elements of quantised matrices */
     const char *about;        /* what `stencil quantize` wrote of the file (JSON), or NULL */
-    uint64_t bytes_token_table; /* of text.token_embed: only the rows of the prompt's tokens are touched */
+    uint64_t bytes_token_table; /* of text.token_embed, where it is read straight from the map: a phrase touches a few rows */
 } st_weights_info;
 void st_weights_get_info(const st_weights *w, st_weights_info *info);
 
