@@ -965,6 +965,13 @@ class Terminal(Case):
         self.assertEqual(code, 0)
         self.assertNotIn('\x1b', quiet)
 
+    def test_progress_of_everything(self):
+        text, code = self.in_terminal('everything', PICTURE, '--points-per-side', '48', '--points-per-batch', '16')
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r'\r\x1b\[Kcheck\.png  points \d+/2304')
+        quiet, code = self.in_terminal('everything', PICTURE, '--points-per-side', '48', '-q')
+        self.assertEqual((code, '\x1b' in quiet), (0, False))
+
     def test_no_progress_in_a_pipe(self):
         done = run('segment', *[a for p in [PICTURE] * 6 for a in ('--picture', p)], 'fruit', *LOW)
         self.assertEqual(done.stderr, b'')
