@@ -129,6 +129,7 @@ def main():
     parser.add_argument("--size", type=int, default=40, help="of an object in pixels")
     parser.add_argument("--density", type=float, default=3.0, help="objects per 224 x 224 pixels")
     parser.add_argument("--glyphs", type=int, default=5, help="kinds of objects, all asked for by name")
+    parser.add_argument("--overlap", type=int, default=0, help="--tile-overlap in pixels (default: the program's)")
     parser.add_argument("--thresholds", default=".15,.3,.5")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
@@ -140,7 +141,8 @@ def main():
         large, native = os.path.join(scratch, "large"), os.path.join(scratch, "native")
         truth = {"large": draw(large, range(FIRST_SEED, FIRST_SEED + args.large), glyphs, args.side, args.size, args.density)}
         truth["native"] = draw(native, range(FIRST_SEED + 1000, FIRST_SEED + 1000 + n_native), glyphs, large_scenes.NATIVE, args.size, args.density)
-        for name, which, options in (("plain", "large", []), ("--tile", "large", ["--tile"]), ("tiles only", "large", ["--tile", "--tiles-only"]),
+        tile = ["--tile"] + (["--tile-overlap", str(args.overlap)] if args.overlap else [])
+        for name, which, options in (("plain", "large", []), ("--tile", "large", tile), ("tiles only", "large", tile + ["--tiles-only"]),
                                      ("native", "native", [])):
             results = label(args, large if which == "large" else native, phrases, *options)
             table[name] = [recall(results, truth[which], t) for t in thresholds]

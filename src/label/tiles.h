@@ -58,15 +58,16 @@ void st_label_pieces_free(st_label_pieces *pieces);
 ST_MUSTCHECK st_status st_label_pieces_add(st_label_pieces *pieces, const st_label_layout *layout, uint32_t view,
                                            uint32_t phrase, const st_instance *found, st_error *err);
 
-/* Two pieces of different views are one object when the IoU of what both views saw of them is at least this. */
+/* Two pieces of different views are one object when the IoU of what both views could see of it is at least this: of
+ * both in the band that the views share; but an object that one view saw to the end has nothing outside that view, and
+ * what the other piece has there counts against it. */
 #define ST_LABEL_JOIN_IOU 0.5
 
 /* Joins the pieces of one object: union of the masks, the larger score, the box around the boxes. Two pieces of one
  * view are told apart by the model itself and stay so, unless both are cut by the view's edge and do not overlap
  * (an object that leaves a tile and comes back). The whole picture's mask is coarse: of an object that tiles saw
- * too, it only fills what lies outside these tiles; and it joins a piece that its tile saw to the end only if IoU
- * of both in full is enough. Afterwards the list is ordered by phrase, falling score, and first piece. `cancel` may
- * be NULL. */
+ * too, it only fills what lies outside these tiles. Afterwards the list is ordered by phrase, falling score, and
+ * first piece. `cancel` may be NULL. */
 ST_MUSTCHECK st_status st_label_join(st_label_pieces *pieces, const st_label_layout *layout, const st_cancel *cancel,
                                      st_error *err);
 

@@ -89,10 +89,9 @@ static st_status meet(joiner *j, size_t a, size_t b, const st_box_px *band, cons
     if (!cut_box(&both, &p->tight, &q->tight)) return ST_OK;
     const uint64_t shared = st_rle_intersection(&p->mask, &q->mask);
     if (shared == 0) return ST_OK;
-    /* what a tile saw to the end is compared in full with the whole picture's */
-    const bool full = is_whole(j, q) && !is_cut(j, p);
-    const uint64_t area_p = full ? p->area : area_in(p, band, band_mask);
-    const uint64_t area_q = full ? q->area : area_in(q, band, band_mask);
+    /* an object that one view saw to the end has no more outside that view: what the other piece has there counts */
+    const uint64_t area_p = is_cut(j, q) ? area_in(p, band, band_mask) : p->area;
+    const uint64_t area_q = is_cut(j, p) ? area_in(q, band, band_mask) : q->area;
     return note(j, a, b, (double)shared / (double)(area_p + area_q - shared), err);
 }
 

@@ -367,6 +367,32 @@ static void test_join__needs_half(void **state)
     st_label_layout_free(&l);
 }
 
+/* The first tile saw an object to its end; the second takes it and what lies beside it for one. They agree in the band. */
+static void test_join__heeds_an_end(void **state)
+{
+    (void)state;
+    for (int mirrored = 0; mirrored < 2; mirrored++) {
+        st_label_layout l = layout_of(&tiles_only);
+        st_label_pieces pieces = { 0 };
+        st_rle small;
+        clear();
+        if (mirrored) rectangle(72, 10, 110, 40);
+        else rectangle(60, 10, 95, 40);
+        small = drawn();
+        see(&pieces, &l, mirrored ? 1 : 0, 0, 0.5f);
+        clear();
+        if (mirrored) rectangle(30, 10, 110, 40);
+        else rectangle(60, 10, 140, 40);
+        see(&pieces, &l, mirrored ? 0 : 1, 0, 0.9f);
+        join(&pieces, &l);
+        assert_int_equal(pieces.n, 2);
+        assert_int_equal(count_of(&pieces, &small), 1);
+        st_rle_free(&small);
+        st_label_pieces_free(&pieces);
+        st_label_layout_free(&l);
+    }
+}
+
 /* ---- the whole picture's pass ---- */
 
 /* Its mask is coarse: of what tiles saw, theirs is kept. */
@@ -550,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_join__keeps_phrases_apart),
         cmocka_unit_test(test_join__leaves_duplicates_of_a_view),
         cmocka_unit_test(test_join__needs_half),
+        cmocka_unit_test(test_join__heeds_an_end),
         cmocka_unit_test(test_join__keeps_fine_masks),
         cmocka_unit_test(test_join__fills_what_tiles_missed),
         cmocka_unit_test(test_join__is_not_misled_by_a_blur),
