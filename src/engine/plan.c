@@ -66,6 +66,13 @@ st_status st_plan_click(size_t *bytes, const st_model *m, size_t n_tokens, st_er
     return st_run_status(&run, err);
 }
 
+/* What a process needs besides: its program, the libraries' code and tables, code that oneDNN makes as it runs, and that
+ * library's scratch memory in each thread. Measured, not computed (docs/SPEED.md), and about the same for every model. */
+static uint64_t program_bytes(const st_model *m)
+{
+    return (24u << 20) + ((uint64_t)st_pool_size(m->pool) << 21);
+}
+
 static void line(st_model *m, const char *name, uint64_t bytes)
 {
     m->plan_lines[m->n_plan_lines++] = (st_plan_line){name, bytes};
@@ -76,6 +83,7 @@ void st_plan_describe(st_model *m)
     const st_plan *p = &m->plan;
     const st_weights_info *w = &m->weights_info;
     m->n_plan_lines = 0;
+    line(m, "program, libraries, generated code", program_bytes(m));
     line(m, "weights mapped from the file", w->bytes_mapped - w->bytes_token_table);
     line(m, "weights converted to fp32", w->bytes_converted);
     line(m, "convolution weights and tables", p->reordered);
@@ -87,5 +95,5 @@ void st_plan_describe(st_model *m)
         line(m, "scratch of one click", p->click_scratch);
     }
     const uint64_t scratch = p->encode_scratch > p->segment_scratch ? p->encode_scratch : p->segment_scratch;
-    m->plan_peak = w->bytes_mapped - w->bytes_token_table + w->bytes_converted + p->reordered + p->features + scratch;
+    m->plan_peak = program_bytes(m) + w->bytes_mapped - w->bytes_token_table + w->bytes_converted + p->reordered + p->features + scratch;
 }
