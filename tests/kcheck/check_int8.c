@@ -11,7 +11,7 @@ static const st_kernels *scalar(void) { return st_kernels_get(ST_CPU_REF); }
 /* A buffer of n elements of `size` bytes with the guards of kc_floats. */
 static void *bytes(size_t n, size_t size) { return kc_floats((n * size + sizeof(float) - 1) / sizeof(float)); }
 
-typedef enum fill { FILL_RANDOM, FILL_LOWEST, FILL_HIGHEST, FILL_MIXED, N_FILLS } fill;
+typedef enum fill { FILL_RANDOM, FILL_LOWEST, FILL_HIGHEST, FILL_MIXED, FILL_ODD, N_FILLS } fill;
 
 static void fill_product(uint8_t *a, size_t n_a, int8_t *b, size_t n_b, int u8_max, fill how)
 {
@@ -20,6 +20,8 @@ static void fill_product(uint8_t *a, size_t n_a, int8_t *b, size_t n_b, int u8_m
     for (size_t i = 0; i < n_b; i++) {
         const int extreme = how == FILL_LOWEST || (how == FILL_MIXED && i % 3) ? -128 : 127;
         b[i] = (int8_t)(how == FILL_RANDOM ? kc_int(-128, 127) : extreme);
+        if (how == FILL_ODD && i % 5 == 0) /* sums that no float holds, once they are above 2^24 */
+            b[i] = 126;
     }
 }
 
