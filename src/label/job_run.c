@@ -67,7 +67,7 @@ static st_status label(st_label_picture *p, const st_label_run *run, st_label_lo
         status = find(p, run->engine, &loaded->bitmap, &why);
     }
     if (status == ST_OK) return ST_OK;
-    /* Memory that one huge picture would need to be decoded is no reason to stop before the next one; it is tried again. */
+    /* Memory that one huge picture would need is no reason to stop before the next; it is tried again. */
     if (loaded->status != ST_OK || !ends_the_run(status)) return say_error(p, &why, err);
     return st_fault(err, status, "%s", why.message);
 }
