@@ -1,5 +1,6 @@
 /* label_bench.c: what `stencil label` costs on top of the model: pictures a second of the bare engine (pictures decoded beforehand, encode and phrases,
- * nothing written) against those of the labelling loop (read, decoded, asked, duplicates marked, written), round by round in turn.
+ * nothing written) against those of the labelling loop (read, decoded, asked, duplicates marked, written), round by round in turn. Seconds of CPU are
+ * told beside: they say what is to be expected of a machine that is busy with other things while this is measured.
  *
  *     label_bench [--model PATH] [--picture FILE] [--pictures N] [--rounds N] [--threads N]
  *
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -41,6 +43,24 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Wall and CPU seconds, of all threads. */
+typedef struct cost {
+    double wall, cpu;
+} cost;
+
+static cost reading(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (cost){ now(), (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) };
+}
+
+static cost since(cost start)
+{
+    const cost end = reading();
+    return (cost){ end.wall - start.wall, end.cpu - start.cpu };
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -97,29 +117,29 @@ static st_status count_answer(void *user, const st_label_class *cls, uint32_t ph
     return ST_OK;
 }
 
-static double bare(bench *b, size_t *n_instances)
+static cost bare(bench *b, size_t *n_instances)
 {
     const st_image image = { b->bitmap.rgb, b->bitmap.width, b->bitmap.height, (size_t)b->bitmap.width * 3, ST_PIXEL_RGB8 };
     const st_label_engine engine = { .session = b->session, .job = &b->job };
     st_error err;
-    const double started = now();
+    const cost started = reading();
     for (uint32_t i = 0; i < b->n_pictures; i++)
         if (st_label_ask(&engine, &image, count_answer, n_instances, &err) != ST_OK) die("engine", &err);
-    return now() - started;
+    return since(started);
 }
 
-static double labelled(bench *b)
+static cost labelled(bench *b)
 {
     const st_label_engine engine = { .session = b->session, .job = &b->job };
     st_label_run run = { .engine = &engine, .folder = b->out, .root = b->pictures };
     st_label_plan plan = { 0 };
     st_error err;
     if (mkdir(b->out, 0777) != 0) die(b->out, NULL);
-    const double started = now();
+    const cost started = reading();
     if (st_label_plan_make(&plan, &b->job, b->out, b->pictures, 0, &err) != ST_OK) die("plan", &err);
     if (plan.n_todo != b->n_pictures) die("the folder is not empty", NULL);
     if (st_label_run_plan(&run, &plan, &err) != ST_OK) die("run", &err);
-    const double spent = now() - started;
+    const cost spent = since(started);
     if (run.n_failed) die("a picture could not be read", NULL);
     st_label_plan_free(&plan);
     if (nftw(b->out, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) die(b->out, NULL);
@@ -132,28 +152,35 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static double median(double *values, uint32_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
 static void compare(bench *b)
 {
-    double engine[MAX_ROUNDS], loop[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    double engine[MAX_ROUNDS], loop[MAX_ROUNDS], ratio[MAX_ROUNDS], cpu[MAX_ROUNDS];
     size_t n_instances = 0;
     const uint32_t n = b->n_rounds;
     bare(b, &n_instances); /* warms up */
     n_instances = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (i % 2) loop[i] = labelled(b);
-        engine[i] = bare(b, &n_instances);
-        if (i % 2 == 0) loop[i] = labelled(b);
-        ratio[i] = engine[i] / loop[i];
+        cost with = { 0, 0 };
+        if (i % 2) with = labelled(b);
+        const cost without = bare(b, &n_instances);
+        if (i % 2 == 0) with = labelled(b);
+        engine[i] = without.wall;
+        loop[i] = with.wall;
+        ratio[i] = without.wall / with.wall;
+        cpu[i] = without.cpu / with.cpu;
     }
     if (n_instances == 0) die("nothing was found: no masks were made or written", NULL);
-    qsort(engine, n, sizeof *engine, by_value);
-    qsort(loop, n, sizeof *loop, by_value);
-    qsort(ratio, n, sizeof *ratio, by_value);
     printf("label_bench: %u pictures of %u x %u, 4 phrases, %.1f instances each, %u rounds in turn\n", b->n_pictures, b->bitmap.width, b->bitmap.height,
            (double)n_instances / b->n_pictures / n, n);
-    printf("engine %8.3f pictures/s (median; best %.3f)\n", b->n_pictures / engine[n / 2], b->n_pictures / engine[0]);
-    printf("label  %8.3f pictures/s (median; best %.3f)\n", b->n_pictures / loop[n / 2], b->n_pictures / loop[0]);
-    printf("label at %.1f %% of the engine (median of the rounds; of the best %.1f %%)\n", 100 * ratio[n / 2], 100 * engine[0] / loop[0]);
+    printf("engine %8.3f pictures/s (median)\n", b->n_pictures / median(engine, n));
+    printf("label  %8.3f pictures/s (median), %.1f %% of the engine's (median of the rounds); by CPU seconds %.1f %%\n", b->n_pictures / median(loop, n),
+           100 * median(ratio, n), 100 * median(cpu, n));
 }
 
 static void read_arguments(bench *b, int argc, char **argv)
