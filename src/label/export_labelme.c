@@ -52,8 +52,12 @@ static void put_box(shapes *to, const st_label_sink *s, const st_label_object *o
 static st_status put_polygons(shapes *to, const st_label_sink *s, const st_label_object *o, st_error *err)
 {
     st_label_rings rings;
-    const st_status status = st_label_object_rings(&rings, s, o, ST_LABEL_CENTRES, err);
+    st_status status = st_label_object_rings(&rings, s, o, ST_LABEL_CENTRES, err);
     if (status != ST_OK) return status;
+    if ((status = st_label_rings_touch(&rings, err)) != ST_OK) {
+        st_label_rings_free(&rings);
+        return status;
+    }
     if (rings.n < 2) to->group = -1;
     for (size_t k = 0; k < rings.n; k++) {
         const st_label_ring *r = &rings.items[k];

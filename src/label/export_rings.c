@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An upright edge that may be met from the right, or (hole >= 0) a hole that looks for one. */
+/* An upright edge that may be met from the right, or (is_hole) a hole, or a part, that looks for one. */
 typedef struct event {
     int32_t x;
     size_t polygon, edge;
@@ -35,6 +35,7 @@ typedef struct frame {
 typedef struct walk {
     const st_polygons *all;
     st_label_points points;
+    bool *covered; /* [all->n] parts in holes that are filled */
     joint *joints; /* [n_joints] sorted by polygon, edge, and along the edge */
     size_t n_joints;
     frame *stack; /* [all->n]: no outline is inside itself */
@@ -65,7 +66,7 @@ static size_t entry_of(const st_polygon *p)
     return best;
 }
 
-/* By x; a hole before the edges of its own x, so that it meets none but those left of it. */
+/* By x; what looks for an edge before the edges of its own x, so that it meets none but those left of it. */
 static int by_x(const void *a, const void *b)
 {
     const event *p = a, *q = b;
@@ -142,15 +143,70 @@ static st_status hang_holes(walk *w, uint32_t height, st_error *err)
     return status;
 }
 
+/* ---- parts that filled holes cover ---- */
+
+static size_t collect_right_sides(event *events, const st_polygons *all)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < all->n; k++) {
+        const st_polygon *p = &all->items[k];
+        if (p->parent < 0) {
+            const size_t start = entry_of(p);
+            events[n++] = (event){ point_of(p, start)[0], k, start, true };
+        }
+        for (size_t i = 0; i < p->n_points; i++)
+            if (point_of(p, i + 1)[1] > point_of(p, i)[1]) events[n++] = (event){ point_of(p, i)[0], k, i, false };
+    }
+    return n;
+}
+
+/* The same sweep the other way round: left of a part lies the right side of what it stands beside, or the edge of the
+ * hole that it stands in. */
+static void sweep_covered(bool *covered, const st_polygons *all, const event *events, size_t n, const event **last)
+{
+    for (size_t i = 0; i < n; i++) {
+        const event *e = &events[i];
+        const st_polygon *p = &all->items[e->polygon];
+        const int32_t y = point_of(p, e->edge)[1];
+        if (e->is_hole) {
+            const event *left = last[y];
+            covered[e->polygon] = left && (all->items[left->polygon].parent >= 0 || covered[left->polygon]);
+            continue;
+        }
+        for (int32_t row = y; row < point_of(p, e->edge + 1)[1]; row++) last[row] = e;
+    }
+}
+
+/* covered [all->n] starts at zero. */
+static st_status find_covered(bool *covered, const st_polygons *all, uint32_t height, st_error *err)
+{
+    size_t room = 1;
+    for (size_t k = 0; k < all->n; k++) room += all->items[k].n_points + 1;
+    event *events = calloc(room, sizeof *events);
+    const event **last = calloc(height, sizeof *last);
+    st_status status = ST_OK;
+    if (!events || !last) {
+        status = st_fault(err, ST_ERR_NOMEM, "out of memory while filling the holes of a mask");
+    } else {
+        const size_t n = collect_right_sides(events, all);
+        qsort(events, n, sizeof *events, by_x);
+        sweep_covered(covered, all, events, n, last);
+    }
+    free(last);
+    free(events);
+    return status;
+}
+
 /* ---- writing a ring ---- */
 
+/* b is on a level or upright way from a to c. Slanted ones keep their points: each may be where two parts touch. */
 static bool straight(const int32_t *a, const int32_t *b, const int32_t *c)
 {
     const int64_t ux = b[0] - a[0], uy = b[1] - a[1], vx = c[0] - b[0], vy = c[1] - b[1];
-    return ux * vy == uy * vx && ux * vx + uy * vy > 0;
+    return (ux == 0 || uy == 0) && ux * vy == uy * vx && ux * vx + uy * vy > 0;
 }
 
-/* Drops the point before when it lies on the straight way to the new one. All ways are upright, level or diagonal. */
+/* Drops the point before when it lies on the straight way to the new one. */
 static void add_point(st_label_ring *r, int32_t x, int32_t y)
 {
     if (r->n && r->xy[2 * r->n - 2] == x && r->xy[2 * r->n - 1] == y) return;
@@ -260,7 +316,7 @@ static st_status write_rings(st_label_rings *out, const walk *w, const size_t *n
     if (!out->items) return st_fault(err, ST_ERR_NOMEM, "out of memory for the outlines of a mask");
     out->n_holes = w->all->n - n;
     for (size_t k = 0; k < w->all->n; k++) {
-        if (w->all->items[k].parent >= 0) continue;
+        if (w->all->items[k].parent >= 0 || w->covered[k]) continue;
         st_label_ring *r = &out->items[out->n++];
         r->xy = calloc(2 * need[k], sizeof *r->xy);
         if (!r->xy) return st_fault(err, ST_ERR_NOMEM, "out of memory for the outlines of a mask");
@@ -278,14 +334,16 @@ static st_status make_rings(st_label_rings *out, const st_polygons *all, uint32_
     size_t *need = calloc(room, sizeof *need);
     w.joints = calloc(room, sizeof *w.joints);
     w.stack = calloc(room, sizeof *w.stack);
+    w.covered = calloc(room, sizeof *w.covered);
     st_status status = ST_OK;
-    if (!need || !w.joints || !w.stack)
+    if (!need || !w.joints || !w.stack || !w.covered)
         status = st_fault(err, ST_ERR_NOMEM, "out of memory for the outlines of a mask");
-    else if (bridge_holes) status = hang_holes(&w, height, err);
+    else status = bridge_holes ? hang_holes(&w, height, err) : find_covered(w.covered, all, height, err);
     if (status == ST_OK) {
         count_points(&w, need);
         status = write_rings(out, &w, need, err);
     }
+    free(w.covered);
     free(w.stack);
     free(w.joints);
     free(need);

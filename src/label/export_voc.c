@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST = 254, N_LISTS = 4 };
 
@@ -38,6 +39,23 @@ static void make_palette(uint8_t palette[256][3])
             }
 }
 
+/* What CVAT and datumaro want beside VOC's own files: classes that are not VOC's twenty, and their colours. The file has no
+ * escape for ':'; a name with one would make all of it unreadable, and is left out. */
+static st_status put_classes(const st_label_sink *s, st_error *err)
+{
+    const voc *v = s->state;
+    st_label_file file;
+    const st_status status = st_label_file_open(&file, s->folder, "labelmap.txt", err);
+    if (status != ST_OK) return status;
+    fputs("# label:color_rgb:parts:actions\nbackground:0,0,0::\n", file.f);
+    for (size_t i = 0; i < s->n_classes; i++) {
+        if (strchr(s->classes[i].name, ':')) continue;
+        const uint8_t *rgb = v->palette[s->classes[i].id % 256];
+        fprintf(file.f, "%s:%u,%u,%u::\n", s->classes[i].name, rgb[0], rgb[1], rgb[2]);
+    }
+    return st_label_file_close(&file, err);
+}
+
 static st_status begin(st_label_sink *s, st_error *err)
 {
     static const char *const lists[N_LISTS] = { "train", "val", "test", "trainval" };
@@ -49,6 +67,7 @@ static st_status begin(st_label_sink *s, st_error *err)
         if (s->classes[i].id > MOST)
             return st_fault(err, ST_ERR_LIMIT, "format voc: class \"%s\" has id %" PRIu32 ", the format holds %d",
                             s->classes[i].name, s->classes[i].id, MOST);
+    status = put_classes(s, err);
     for (size_t set = 0; set < (with_masks(s) ? 2 : 1); set++)
         for (size_t i = 0; status == ST_OK && i < N_LISTS; i++) {
             snprintf(name, sizeof name, "ImageSets/%s/%s.txt", set_names[set], lists[i]);

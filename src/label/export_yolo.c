@@ -80,6 +80,10 @@ static st_status put_object(FILE *f, const st_label_sink *s, const st_label_pict
     st_label_rings rings;
     st_status status = st_label_object_rings(&rings, s, o, ST_LABEL_CENTRES, err);
     if (status != ST_OK) return status;
+    if ((status = st_label_rings_touch(&rings, err)) != ST_OK) {
+        st_label_rings_free(&rings);
+        return status;
+    }
     if (rings.n > 1 && s->options->parts == ST_LABEL_PARTS_LARGEST) {
         s->losses->parts_dropped++;
         keep_largest(&rings);

@@ -77,33 +77,55 @@ static void test_rings_give_the_mask_back(void **state)
     }
 }
 
-/* Without bridges a hole is filled, and nothing else changes. */
+/* What cannot be reached from outside the picture without crossing the mask, diagonal steps allowed. */
+static void fill_holes(uint8_t *out, const st_rle *mask)
+{
+    const uint32_t w = mask->width + 2, h = mask->height + 2;
+    uint8_t *wide = calloc(w, h);
+    uint32_t *labels = calloc((size_t)w * h, sizeof *labels);
+    for (uint32_t y = 0; y < mask->height; y++)
+        for (uint32_t x = 0; x < mask->width; x++) wide[(y + 1) * w + x + 1] = ref_pixel(mask, x, y);
+    ref_label(labels, wide, w, h, 0, true);
+    for (uint32_t y = 0; y < mask->height; y++)
+        for (uint32_t x = 0; x < mask->width; x++)
+            out[(size_t)y * mask->width + x] = labels[(y + 1) * w + x + 1] != labels[0];
+    free(labels);
+    free(wide);
+}
+
+/* Without bridges a hole is filled with all that is in it, and nothing else changes, also when the parts are joined. */
 static void test_rings_without_bridges_fill_holes(void **state)
 {
     (void)state;
     uint64_t seed = 11;
     size_t n_holes = 0;
-    for (unsigned i = 0; i < 60; i++) {
-        st_rle mask = mask_at_random(&seed, 30, 25, 150, 1);
-        uint8_t *pixels = calloc(mask.width, mask.height);
+    for (unsigned i = 0; i < 90; i++) {
+        st_rle mask = i < N_SHAPES ? mask_of_text(shapes[i]) : mask_at_random(&seed, 30, 25, 120 + i, i % 3), filled;
+        const size_t n = (size_t)mask.width * mask.height;
+        uint8_t *pixels = calloc(n, 1), *want = calloc(n, 1);
         st_label_rings rings;
-        assert_int_equal(st_label_rings_make(&rings, &mask, ST_LABEL_EDGES, false, NULL), ST_OK);
-        n_holes += rings.n_holes;
-        for (size_t k = 0; k < rings.n; k++) { /* parts may lie in holes: united, not flipped */
-            uint8_t *one = calloc(mask.width, mask.height);
-            st_label_rings ring = { &rings.items[k], 1, 0 };
-            draw(one, &mask, &ring, ST_LABEL_EDGES);
-            for (size_t p = 0; p < (size_t)mask.width * mask.height; p++) pixels[p] |= one[p];
-            free(one);
+        fill_holes(want, &mask);
+        assert_int_equal(st_rle_from_dense(&filled, want, mask.width, mask.height, mask.width, NULL), ST_OK);
+        for (int points = 0; points < 2; points++) {
+            memset(pixels, 0, n);
+            assert_int_equal(st_label_rings_make(&rings, &mask, (st_label_points)points, false, NULL), ST_OK);
+            n_holes += rings.n_holes;
+            draw(pixels, &mask, &rings, (st_label_points)points);
+            assert_true(mask_equals(&filled, pixels));
+            st_label_rings_free(&rings);
         }
-        for (uint32_t y = 0; y < mask.height; y++)
-            for (uint32_t x = 0; x < mask.width; x++)
-                if (ref_pixel(&mask, x, y)) assert_true(pixels[y * mask.width + x]);
-        st_rle_free(&mask);
+        assert_int_equal(st_label_rings_make(&rings, &mask, ST_LABEL_EDGES, false, NULL), ST_OK);
+        assert_int_equal(st_label_rings_join(&rings, NULL), ST_OK);
+        memset(pixels, 0, n);
+        draw(pixels, &mask, &rings, ST_LABEL_EDGES);
+        assert_true(mask_equals(&filled, pixels));
         st_label_rings_free(&rings);
+        st_rle_free(&filled);
+        st_rle_free(&mask);
         free(pixels);
+        free(want);
     }
-    assert_true(n_holes > 50);
+    assert_true(n_holes > 100);
 }
 
 /* Joined parts: an even-odd fill of pixel centres gives the mask back; one that draws the border adds the lines only. */
@@ -137,6 +159,33 @@ static void test_joined_parts(void **state)
         free(bordered);
     }
     assert_true(n_joined > 20);
+}
+
+/* Parts that touch at corners become one ring, and nothing else does: as many rings as 8-connected parts, and the mask. */
+static void test_touching_parts(void **state)
+{
+    (void)state;
+    uint64_t seed = 23;
+    size_t n_joined = 0;
+    for (unsigned i = 0; i < 200; i++) {
+        st_rle mask = i < N_SHAPES ? mask_of_text(shapes[i]) : mask_at_random(&seed, 1 + i % 47, 1 + i % 31, 60 + i, i % 3);
+        uint8_t *pixels = calloc(mask.width, mask.height);
+        uint32_t *labels = calloc((size_t)mask.width * mask.height, sizeof *labels);
+        st_label_rings rings;
+        assert_int_equal(st_label_rings_make(&rings, &mask, ST_LABEL_CENTRES, true, NULL), ST_OK);
+        const size_t before = rings.n, n_holes = rings.n_holes;
+        assert_int_equal(st_label_rings_touch(&rings, NULL), ST_OK);
+        n_joined += before - rings.n;
+        draw(pixels, &mask, &rings, ST_LABEL_CENTRES);
+        assert_true(mask_equals(&mask, pixels));
+        assert_int_equal(rings.n, ref_label(labels, pixels, mask.width, mask.height, 1, true));
+        assert_int_equal(rings.n_holes, n_holes);
+        st_label_rings_free(&rings);
+        st_rle_free(&mask);
+        free(labels);
+        free(pixels);
+    }
+    assert_true(n_joined > 100);
 }
 
 static void test_crop_and_runs(void **state)
@@ -291,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_rings_give_the_mask_back),
         cmocka_unit_test(test_rings_without_bridges_fill_holes),
         cmocka_unit_test(test_joined_parts),
+        cmocka_unit_test(test_touching_parts),
         cmocka_unit_test(test_crop_and_runs),
         cmocka_unit_test(test_runs_of_cvat),
         cmocka_unit_test(test_brush),

@@ -84,6 +84,20 @@ def box_of(mask, width):
     return (min(columns), min(rows), max(columns) + 1, max(rows) + 1)
 
 
+def n_parts(mask, width):
+    """8-connected."""
+    left, n = {i for i, v in enumerate(mask) if v}, 0
+    while left:
+        todo, n = [left.pop()], n + 1
+        while todo:
+            p = todo.pop()
+            for q in (p + dy * width + dx for dy in (-1, 0, 1) for dx in (-1, 0, 1) if 0 <= p % width + dx < width):
+                if q in left:
+                    left.remove(q)
+                    todo.append(q)
+    return n
+
+
 def read_png(data):
     """(width, height, depth, samples): gray or palette numbers, 8 or 16 bits."""
     assert data[:8] == b'\x89PNG\r\n\x1a\n'

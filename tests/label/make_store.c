@@ -200,7 +200,7 @@ static void name_class(st_label_class *c, uint32_t id, const char *name)
 
 /* In order of bytes. */
 static const char *const names[] = { "R\xC3\xA4ume & <Flur>/images/x \"1\".PNG", "a.jpg", "a.png", "a_png.jpg", "big.png",
-                                     "broken.jpg", "gone.png", "later.jpg", "turned.jpg" };
+                                     "broken.jpg", ("b\xFF" "d.png"), "gone.png", "later.jpg", "turned.jpg" };
 
 static void describe(maker *m)
 {
@@ -251,6 +251,10 @@ int main(int argc, char **argv)
     blobs(&m, "big.png", 400, 300, 8, 120, 6);
     st_label_picture broken = { .name = strdup("broken.jpg"), .error = strdup("broken.jpg: no picture") };
     finish(&m, &broken);
+    st_label_picture odd = begin(names[6], "png", 33, 44); /* a name that is no UTF-8 */
+    write_picture(&m, names[6], 33, 44);
+    add_object(&odd, 1, 0.85f, mask_where(&odd, in_slope));
+    finish(&m, &odd);
     st_label_picture gone = begin("gone.png", "png", 40, 40); /* no file any more */
     add_object(&gone, 1, 0.75f, mask_where(&gone, in_corner));
     finish(&m, &gone);

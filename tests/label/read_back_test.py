@@ -28,7 +28,7 @@ NAMES = {1: 'forklift', 2: 'worker, "hi-vis" & <co>: #1', 5: 'b\u00e4r'}
 X = 'R\u00e4ume & <Flur>/images/x "1"'
 FLAT = 'R\u00e4ume & <Flur>__images__x "1"'
 # What the pictures are called in folders where only the name without its suffix counts; in order of names, first come, first served.
-STEMS = {X + '.PNG': X, 'a.jpg': 'a', 'a.png': 'a_png', 'a_png.jpg': 'a_png_jpg', 'big.png': 'big', 'gone.png': 'gone', 'turned.jpg': 'turned'}
+STEMS = {X + '.PNG': X, 'a.jpg': 'a', 'a.png': 'a_png', 'a_png.jpg': 'a_png_jpg', 'big.png': 'big', 'b%FFd.png': 'b%FFd', 'gone.png': 'gone', 'turned.jpg': 'turned'}
 
 
 def run(*arguments, code=0):
@@ -80,6 +80,9 @@ class Exports(unittest.TestCase):
     def stems(self, flat):
         return {(s.replace('/', '__') if flat else s): (n, *self.sizes[n]) for n, s in STEMS.items()}
 
+    def in_order(self, found):
+        return {name: found[name] for name in sorted(found, key=list(self.truth).index)}
+
     def same(self, found, exact=True, scores=True):
         self.assertEqual(list(found), list(self.truth))
         for name, objects in self.truth.items():
@@ -94,8 +97,8 @@ class Exports(unittest.TestCase):
 
     def test_the_store_is_what_it_should_be(self):
         self.assertEqual({n: len(o) for n, o in self.truth.items()}, {X + '.PNG': 7, 'a.jpg': 0, 'a.png': 12, 'a_png.jpg': 0,
-                                                                      'big.png': 10, 'gone.png': 1, 'turned.jpg': 1})
-        self.assertIn('7 pictures (2 of them without objects), 31 objects', self.text)
+                                                                      'big.png': 10, 'b%FFd.png': 1, 'gone.png': 1, 'turned.jpg': 1})
+        self.assertIn('8 pictures (2 of them without objects), 32 objects', self.text)
         self.assertIn('1 pictures could not be read', self.text)
         self.assertIn('1 pictures are not labelled yet', self.text)
 
@@ -124,22 +127,22 @@ class Exports(unittest.TestCase):
 
     def test_yolo(self):
         """Parts are joined by lines one pixel wide: all of the mask is there, and little more."""
-        found = dict(sorted(formats.yolo(os.path.join(self.out, 'yolo'), self.stems(True)).items()))
+        found = self.in_order(formats.yolo(os.path.join(self.out, 'yolo'), self.stems(True)))
         self.same(found, exact=False, scores=False)
-        exact, joined, large, worst = 0, 0, 0, 1.0
+        joined, large, worst = 0, 0, 1.0
         for name, objects in self.truth.items():
             for got, want in zip(found[name], objects):
                 self.assertTrue(all(g >= w for g, w in zip(got['mask'], want['mask'])), name)
-                share = iou(got['mask'], want['mask'])
-                exact += share == 1
-                joined += share < 1
+                if formats.n_parts(want['mask'], self.sizes[name][0]) == 1:
+                    self.assertEqual(got['mask'], want['mask'])
+                    continue
+                joined += 1
                 if sum(want['mask']) >= 1000:
                     large += 1
-                    worst = min(worst, share)
-        print('yolo: %d objects exact, %d with joined parts; of %d of 1,000 pixels and more the worst IoU is %.4f' % (exact, joined, large, worst))
-        self.assertGreater(exact, 10)
-        self.assertGreater(large, 5)
-        self.assertIn('yolo: 17 objects of several parts: joined', self.text)
+                    worst = min(worst, iou(got['mask'], want['mask']))
+        print('yolo: %d of 32 objects have joined parts, all others are exact; of %d of 1,000 pixels and more the worst IoU is %.4f' % (joined, large, worst))
+        self.assertLess(joined, 20)
+        self.assertIn('yolo: %d objects of several parts: joined' % joined, self.text)
 
     def test_yolo_without_joined_parts(self):
         """Objects of one part come back exactly; with split every part is a row, and together they are the masks."""
@@ -159,6 +162,7 @@ class Exports(unittest.TestCase):
             self.assertEqual(len(found[name]), len(objects))
             for got, want in zip(found[name], objects):
                 self.assertTrue(all(g <= w for g, w in zip(got['mask'], want['mask'])), name)
+                self.assertEqual(got['mask'] == want['mask'], formats.n_parts(want['mask'], self.sizes[name][0]) == 1)
 
     def test_filled_holes(self):
         out = self.fresh('filled')
@@ -197,6 +201,9 @@ class Exports(unittest.TestCase):
         sets = {k: formats.read(os.path.join(self.out, 'voc/ImageSets/Main', k + '.txt')).splitlines() for k in ('train', 'val', 'test', 'trainval')}
         self.assertEqual(sorted(sets['train'] + sets['val']), sorted(sets['trainval']))
         self.assertEqual(sorted(sets['trainval']), sorted(self.stems(True)))
+        # Classes and their colours; a name with a colon cannot stand there.
+        colours = [line.rsplit(':', 3)[:2] for line in formats.read(os.path.join(self.out, 'voc', 'labelmap.txt')).splitlines()[1:]]
+        self.assertEqual(colours, [['background', '0,0,0'], ['forklift', '128,0,0'], ['b\u00e4r', '128,0,128']])
 
     def test_boxes_only(self):
         out = self.fresh('boxes')
@@ -230,6 +237,13 @@ class Exports(unittest.TestCase):
             self.assertNotIn(b'Exif', data)
             at = data.index(b'\xff\xc0')
             self.assertEqual((int.from_bytes(data[at + 7:at + 9], 'big'), int.from_bytes(data[at + 5:at + 7], 'big')), self.sizes['turned.jpg'])
+        shared = '/dev/shm'
+        if os.path.isdir(shared) and os.stat(shared).st_dev != os.stat(self.folder).st_dev:
+            out = tempfile.mkdtemp(dir=shared, prefix='stencil-test-')
+            self.assertIn('yolo: 6 pictures copied', run('export', self.out, '-f', 'yolo', '-o', out))
+            shutil.rmtree(out)
+        else:
+            print('a second file system: NOT RUN, there is none here')
         for kind in ('symlink', 'copy', 'none'):
             out = self.fresh(kind)
             run('export', self.out, '-f', 'yolo,labelme', '--images', kind, '-o', out)
@@ -361,7 +375,7 @@ class Exports(unittest.TestCase):
         self.assertEqual(sorted(f[0] for f in page.figures), sorted(str(o['id']) for objects in self.truth.values() for o in objects))
         for picture in page.pictures:
             self.assertEqual(base64.b64decode(picture, validate=True)[:3], b'\xff\xd8\xff')
-        self.assertEqual({text for text in page.options if '(' in text}, {'forklift (25)', NAMES[2] + ' (3)', NAMES[5] + ' (3)'})
+        self.assertEqual({text for text in page.options if '(' in text}, {'forklift (26)', NAMES[2] + ' (3)', NAMES[5] + ' (3)'})
         run('sheet', self.out, '-o', out)
         self.assertEqual(tree(out), before)
         run('sheet', self.out, '-o', out, '--most', '2', '--side', '64', '--threshold', 'forklift=0.9')
@@ -373,7 +387,7 @@ class Exports(unittest.TestCase):
     def test_overlays(self):
         out = self.fresh('look')
         self.assertIn('1 pictures are no longer', run('sheet', self.out, '--overlays', '-o', out))
-        self.assertEqual(sorted(tree(os.path.join(out, 'overlays'))), [X + '.jpg', 'a.jpg', 'big.jpg', 'turned.jpg'])
+        self.assertEqual(sorted(tree(os.path.join(out, 'overlays'))), [X + '.jpg', 'a.jpg', 'b%FFd.jpg', 'big.jpg', 'turned.jpg'])
         self.assertIn('64 to 512', run('sheet', self.out, '--side', '9', code=2))
 
 
