@@ -410,6 +410,11 @@ static void check_like_expected(const char *name)
         read_bytes(a, &got.catalog, have);
         read_bytes(b, &expected.catalog, want);
         assert_memory_equal(a, b, n_bytes);
+        const size_t half = n / 2, size = st_dtype_size(want->dtype); /* the same by the copying reader, in two goes */
+        memset(a, 0xEE, sizeof a);
+        st_entry_copy(&got.catalog, have, 0, half, a);
+        st_entry_copy(&got.catalog, have, half, n - half, a + half * size);
+        assert_memory_equal(a, b, n_bytes);
         if (!st_dtype_is_real(want->dtype) || n == 0) continue;
         float x[128], y[128]; /* the gathering reader, from every start */
         assert_int_equal(st_entry_read(&expected.catalog, want, 0, n, y), n);

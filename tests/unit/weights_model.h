@@ -240,6 +240,29 @@ static inline void tiny_drop(tiny_model *m, size_t i)
     m->n--;
 }
 
+/* Stores an F32 matrix as int8 with its companions; what they stand for stays exact. pieces: rows of the smoothing, 0: none. */
+static inline void tiny_int8(tiny_model *m, const char *name, uint64_t pieces)
+{
+    char companion[ST_MAX_PUBLISHED_NAME];
+    tiny_tensor *t = tiny_find(m, name);
+    if (!t || t->dtype != ST_DTYPE_F32 || strlen(name) + 8 > sizeof companion) temp_die(name);
+    const float scale = pieces ? 1.0f / 32.0f : 1.0f / 128.0f, smooth = 0.25f;
+    for (size_t i = 0; i < t->n_bytes / 4; i++) {
+        float value;
+        memcpy(&value, t->bytes + 4 * i, 4);
+        t->bytes[i] = (unsigned char)(signed char)(value * 128.0f);
+    }
+    t->dtype = ST_DTYPE_I8;
+    t->n_bytes /= 4;
+    snprintf(companion, sizeof companion, "%.*s_scale", (int)(sizeof companion - 8), name);
+    const tiny_tensor *s = tiny_add(m, companion, ST_DTYPE_F32, 1, t->shape);
+    for (size_t i = 0; i < s->n_bytes / 4; i++) memcpy(s->bytes + 4 * i, &scale, 4);
+    if (!pieces) return;
+    snprintf(companion, sizeof companion, "%.*s_smooth", (int)(sizeof companion - 8), name);
+    s = tiny_add(m, companion, ST_DTYPE_F32, 2, (uint64_t[]){ pieces, t->shape[1] });
+    for (size_t i = 0; i < s->n_bytes / 4; i++) memcpy(s->bytes + 4 * i, &smooth, 4);
+}
+
 /* Stores every F32 tensor as another floating type; values stay exact. */
 static inline void tiny_convert(tiny_model *m, st_dtype to)
 {
