@@ -93,7 +93,7 @@ static bool in_column(uint32_t x, uint32_t y) { return x == 33 && y > 2; }
 static bool in_slope(uint32_t x, uint32_t y) { return x == y && x < 40; }
 static bool everywhere(uint32_t x, uint32_t y) { return x <= UINT32_MAX - y; }
 static bool in_last_pixel(uint32_t x, uint32_t y) { return x == 96 && y == 60; }
-static bool in_target(uint32_t x, uint32_t y) { return away(x, y, 150, 150) / 900 % 2 == 0 && away(x, y, 150, 150) < 19000; }
+static bool in_target(uint32_t x, uint32_t y) { return away(x, y, 120, 90) / 900 % 2 == 0 && away(x, y, 120, 90) < 9000; }
 
 /* ---- the store ---- */
 
@@ -170,7 +170,7 @@ static void blobs(maker *m, const char *name, uint32_t width, uint32_t height, u
     for (unsigned i = 0; i < n; i++)
         add_object(&p, 1, 0.95f - 0.01f * (float)i, mask_at_random(&m->seed, width, height, fill, smooth));
     add_object(&p, 5, 0.9f, mask_where(&p, in_disc));
-    if (width > 300) add_object(&p, 5, 0.9f, mask_where(&p, in_target));
+    if (width > 200) add_object(&p, 5, 0.9f, mask_where(&p, in_target));
     finish(m, &p);
 }
 
@@ -240,7 +240,7 @@ int main(int argc, char **argv)
     m.truth = fopen(truth, "w");
     if (!m.truth) temp_die(truth);
     describe(&m);
-    blobs(&m, names[0], 120, 80, 6, 140, 2);
+    blobs(&m, names[0], 100, 70, 4, 140, 2);
     st_label_picture empty = begin("a.jpg", "jpeg", 64, 48);
     write_picture(&m, "a.jpg", 64, 48);
     finish(&m, &empty);
@@ -248,7 +248,7 @@ int main(int argc, char **argv)
     empty = begin("a_png.jpg", "jpeg", 64, 48);
     write_picture(&m, "a_png.jpg", 64, 48);
     finish(&m, &empty);
-    blobs(&m, "big.png", 400, 300, 8, 120, 6);
+    blobs(&m, "big.png", 240, 180, 4, 120, 6);
     st_label_picture broken = { .name = strdup("broken.jpg"), .error = strdup("broken.jpg: no picture") };
     finish(&m, &broken);
     st_label_picture odd = begin(names[6], "png", 33, 44); /* a name that is no UTF-8 */
