@@ -20,11 +20,13 @@ import pictures
 from golden_set import coco_mask, versions, write_json
 
 LOGIT, SCORE = 4e-5, 2e-6          # what fp32 may do to a logit, as a part of the mask's RMS, and to a predicted IoU
-# name, clicks a side, layers of crops, NMS thresholds (the first that leaves enough masks), how many are enough, shares that the two cuts let through, of those before
+# name, clicks a side, layers of crops, NMS thresholds (the first that leaves enough masks), how many are enough, shares that the two cuts let through, of those before,
+# overlap of crops if not the published one
 NMS = (.7, .8, .9, .95, .98)
 # The masks of random weights are noise that fills its crop, so all of a crop end at its edge: crops are the demo model's.
 OF_TINY = [("candidates", 3, 0, (1.0,), 9, (.7, .7)), ("picture", 6, 0, NMS, 1, (.6, .6))]
-OF_DEMO = [("crops", 4, 1, NMS, 2, (.65, .9))]
+OF_DEMO = [("crops", 4, 1, NMS, 2, (.65, .9)), ("demo candidates", 4, 0, (1.0,), 12, (.8, .9)), ("demo picture", 6, 0, NMS, 2, (.65, .9)),
+           ("wide overlap", 3, 1, NMS[::-1], 4, (.65, .9), .5), ("narrow overlap", 5, 1, NMS, 2, (.65, .9), .1)]
 TINY, DEMO, HERE = "tests/golden/data/tiny-hf-click", "models/demo", "tests/golden/data/everything"
 SETS = [(TINY, HERE + "/square.png", OF_TINY), (DEMO, DEMO + "/check.png", OF_DEMO)]
 SEED, SIDE = 3, 150                # of the square picture
@@ -97,7 +99,7 @@ def survivors(passed, threshold, rng=None):
 
 def pick_offset(raw):
     """1 as published, less for a model whose logits are all near 0: most candidates must have some stability."""
-    for offset in (1.0, .5, .25, .125, .0625, .03125):
+    for offset in (1.0, .5, .25, .125, .0625, .03125, .015625, .0078125):
         stability = [((l > offset).sum() / (l > -offset).sum().clamp(min=1)).item() for _, l in raw]
         if sum(s > .2 for s in stability) >= .5 * len(raw):
             return offset
@@ -113,8 +115,8 @@ def settled(passed, thresholds, enough):
     raise AssertionError("no NMS threshold leaves enough masks that rounding could not change")
 
 
-def make_case(generate, watch, image, name, side, layers, thresholds, enough, shares):
-    ask = dict(points_per_batch=16, points_per_crop=side, crops_n_layers=layers)
+def make_case(generate, watch, image, name, side, layers, thresholds, enough, shares, overlap=None):
+    ask = dict(points_per_batch=16, points_per_crop=side, crops_n_layers=layers, **({"crop_overlap_ratio": overlap} if overlap else {}))
     watch.start(raw_only=True)
     generate(image, **ask)
     raw, n_points = watch.raw, side * side * sum(4 ** i for i in range(layers + 1))
@@ -134,7 +136,7 @@ def make_case(generate, watch, image, name, side, layers, thresholds, enough, sh
     print(f"  {name}: {n_points} clicks, offset {offset}, IoU > {iou:.4f}, stability > {stability:.4f}: {len(passed)} of {len(raw)} pass, {len(masks)} stay "
           f"at {threshold}, areas {[m['area'] for m in masks][:8]}")
     return {"name": name, "n_points": n_points, "n_passed": len(passed), "masks": masks,
-            "options": {"points_per_side": side, "crop_n_layers": layers, "crop_nms_thresh": threshold, **cuts}}
+            "options": {"points_per_side": side, "crop_n_layers": layers, "crop_nms_thresh": threshold, **({"crop_overlap_ratio": overlap} if overlap else {}), **cuts}}
 
 
 def nms_vectors(seed=3):
