@@ -35,18 +35,20 @@ def ask(rng, objects, n):
     """Like train.ask, plus negative boxes that take a kind out of a phrase's answer."""
     glyphs = sorted({o[0] for o in objects})
     kind = rng.random()
-    if kind < .14 and glyphs:                                      # phrase minus one kind
-        g = rng.choice(glyphs); names, groups = scenes.CONCEPTS[g]
-        phrase = rng.choice(groups) if groups and rng.random() < .6 else rng.choice(names)
-        right = [i for i, o in enumerate(objects) if o[0] in scenes.PHRASES[phrase]]
-        kinds = sorted({objects[i][0] for i in right})
+    if kind < .16 and glyphs:                                      # phrase minus one kind; mostly where another kind stays
+        for _ in range(6):
+            g = rng.choice(glyphs); names, groups = scenes.CONCEPTS[g]
+            phrase = rng.choice(groups) if groups and rng.random() < .8 else rng.choice(names)
+            right = [i for i, o in enumerate(objects) if o[0] in scenes.PHRASES[phrase]]
+            kinds = sorted({objects[i][0] for i in right})
+            if len(kinds) > 1 or rng.random() < .1: break
         out = rng.choice(kinds)
         gone = [i for i in right if objects[i][0] == out]
         boxes, labels = [T.jitter(rng, objects[rng.choice(gone)][2], n)], [0]
         left = [i for i in right if objects[i][0] != out]
         if left and rng.random() < .3: boxes.append(T.jitter(rng, objects[rng.choice(left)][2], n)); labels.append(1)
         return phrase, boxes, labels, left
-    if kind < .20 and glyphs:                                      # phrase and a negative box on something it does not name: changes nothing
+    if kind < .34 and glyphs:                                      # phrase and a negative box on something it does not name: changes nothing
         phrase, right = scenes.question(rng, objects)
         other = [i for i in range(len(objects)) if i not in right and objects[i][0] not in {objects[j][0] for j in right}]
         if other: return phrase, [T.jitter(rng, objects[rng.choice(other)][2], n)], [0], right
