@@ -275,6 +275,8 @@ SAFE = {
     "no_tensors": safetensors({}),
     "dtypes": safetensors({d: t(8 * i, 8 * i + 8, (8 // s,), d) for i, (d, s) in enumerate(
         {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1, "BOOL": 1, "C64": 8}.items())}, bytes(14 * 8)),
+    "int8": safetensors({"__metadata__": {"stencil": '{"kind":"int8 weights","int8":[{"layer":"w"}],"kept":[]}'}, "w.weight_scale": t(0, 8, (2,), "F32"),
+                         "w.weight_smooth": t(8, 20, (1, 3), "F32"), "w.weight": t(20, 26, (2, 3), "I8")}, struct.pack("<5f6b", .5, .25, 1, 2, 4, 127, -127, 0, 1, 2, 3)),
     "marks_meta": safetensors(MARKS_META, bytes(640)),
     "marks_hf": safetensors(MARKS_HF, bytes(112)),
 }

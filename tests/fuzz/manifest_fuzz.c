@@ -1,9 +1,12 @@
 /* manifest_fuzz.c: a whole small model whose catalogue the input edits: the first byte picks the layout, then every
- * four bytes change one tensor (drop, a side, rank, type, a letter of the name). Property: an accepted model has
- * every canonical tensor inside its published one and sizes within their limits, and its id can be made. */
+ * four bytes change one tensor (drop, a side, rank, type, a letter of the name, or int8 with companions). Property: an
+ * accepted model has every canonical tensor inside its published one, companions that reach as far as its layers, and
+ * sizes within their limits; its id can be made, and its quantised layers can be laid out. */
 #include <stdlib.h>
 #include <string.h>
 #include "../unit/weights_model.h"
+#include "base/mem.h"
+#include "weights/int8.h"
 #include "weights/weights_id.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
@@ -14,11 +17,12 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n);
     } while (0)
 
 #define MAX_EDITS 64
+#define MAX_COMPANIONS (2 * MAX_EDITS)
 
 /* The model of one input: descriptions of its own, bytes shared with the pristine model but for tensors that grew. */
 typedef struct edited {
     tiny_model m;
-    unsigned char *grown[MAX_EDITS];
+    unsigned char *grown[MAX_EDITS + MAX_COMPANIONS];
     size_t n_grown;
 } edited;
 
@@ -40,12 +44,34 @@ static void fit_bytes(edited *x, tiny_tensor *t)
     x->grown[x->n_grown++] = t->bytes;
 }
 
+/* A companion of t, of sides a and b (0: no second side). */
+static void add_companion(edited *x, const tiny_tensor *t, const char *suffix, uint64_t a, uint64_t b)
+{
+    if (strlen(t->name) + 8 > sizeof t->name) return;
+    tiny_tensor *c = &x->m.tensors[x->m.n++];
+    *c = (tiny_tensor){ .dtype = ST_DTYPE_F32, .rank = b ? 2 : 1, .shape = { a, b } };
+    snprintf(c->name, sizeof c->name, "%.*s%s", (int)(sizeof c->name - 8), t->name, suffix);
+    fit_bytes(x, c);
+}
+
+/* Tensor t as int8; e[2]: rows of the smoothing (0: none), e[3]: how far scales and smoothing are from what they should be. */
+static void quantise(edited *x, tiny_tensor *t, const unsigned char *e)
+{
+    t->dtype = ST_DTYPE_I8;
+    add_companion(x, t, "_scale", t->shape[0] + (e[3] & 15), 0);
+    if (e[2]) add_companion(x, t, "_smooth", e[2], t->rank > 1 ? t->shape[1] + (e[3] >> 4) : 1);
+}
+
 static void edit(edited *x, const unsigned char *e)
 {
     tiny_model *m = &x->m;
     if (m->n < 2) return;
     const size_t i = (e[0] | (size_t)(e[1] & 7) << 8) % m->n;
     tiny_tensor *t = &m->tensors[i];
+    if (e[1] >> 6 == 3) {
+        quantise(x, t, e);
+        return;
+    }
     switch (e[1] >> 3 & 7) {
     case 0: *t = m->tensors[--m->n]; return;
     case 1:
@@ -69,6 +95,22 @@ static void edit(edited *x, const unsigned char *e)
     fit_bytes(x, t);
 }
 
+static void check_int8(const st_catalog *cat, const st_slot *s)
+{
+    st_int8_view view;
+    void *heap = NULL;
+    CHECK((s->entry->dtype == ST_DTYPE_I8) == (s->scale != NULL) || !s->row->canonical);
+    if (!s->scale) {
+        CHECK(!s->smooth);
+        return;
+    }
+    CHECK(s->rank == 2 && s->shape[1] <= ST_MAX_INT8_COLUMNS);
+    CHECK(s->scale->n_elements == s->entry->n_elements / s->shape[1]);
+    CHECK(!s->smooth || s->smooth->n_elements == s->entry->n_elements / s->n_elements * s->shape[1]);
+    if (st_int8_prepare(&view, &heap, cat, s, NULL) == ST_OK) CHECK(view.values && view.scale && view.sums);
+    st_free(heap);
+}
+
 static void check(st_catalog *cat)
 {
     st_naming naming;
@@ -86,6 +128,7 @@ static void check(st_catalog *cat)
         CHECK(i == 0 || strcmp(binding.slots[i - 1].name, s->name) < 0);
         CHECK(s->n_elements > 0 && s->first <= s->entry->n_elements &&
               s->n_elements <= s->entry->n_elements - s->first);
+        check_int8(cat, s);
     }
     CHECK(st_weights_id(id, cat, &binding, NULL) == ST_OK && strlen(id) == 64);
     if (st_dims_finish(&dims, NULL) == ST_OK)
@@ -126,7 +169,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t n)
     const tiny_model *whole = pristine(data[0] % 3);
     edited x = { .m = *whole };
     st_catalog cat;
-    x.m.tensors = malloc(whole->n * sizeof *whole->tensors);
+    x.m.tensors = calloc(whole->n + MAX_COMPANIONS, sizeof *whole->tensors);
     if (!x.m.tensors) return 0;
     memcpy(x.m.tensors, whole->tensors, whole->n * sizeof *whole->tensors);
     for (size_t i = 1; i + 4 <= n; i += 4) edit(&x, data + i);
