@@ -12,31 +12,65 @@
 #include <string.h>
 
 enum {
-    OPT_MODEL = 1, OPT_CLASS, OPT_CLASSES, OPT_OUTPUT, OPT_FORMAT, OPT_THRESHOLD, OPT_MIN_AREA, OPT_MAX_AREA,
-    OPT_OVERWRITE, OPT_FLOOR, OPT_MASK_THRESHOLD, OPT_BOXES_ONLY, OPT_TILE, OPT_TILE_SIZE, OPT_TILE_OVERLAP,
-    OPT_TILES_ONLY, OPT_DUPLICATES, OPT_DUPLICATE_THRESHOLD, OPT_ACROSS, OPT_NEGATIVES, OPT_ROOT, OPT_LIMIT,
-    OPT_DRY_RUN, OPT_REDO, OPT_SHARD, OPT_MERGE, OPT_STRETCH, OPT_RESIZE, OPT_MAX_PIXELS, OPT_HF_TEXT_ONLY, OPT_JSON,
-    OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP
+    OPT_MODEL = 1,
+    OPT_CLASS,
+    OPT_CLASSES,
+    OPT_OUTPUT,
+    OPT_FORMAT,
+    OPT_THRESHOLD,
+    OPT_MIN_AREA,
+    OPT_MAX_AREA,
+    OPT_OVERWRITE,
+    OPT_FLOOR,
+    OPT_MASK_THRESHOLD,
+    OPT_BOXES_ONLY,
+    OPT_TILE,
+    OPT_TILE_SIZE,
+    OPT_TILE_OVERLAP,
+    OPT_TILES_ONLY,
+    OPT_DUPLICATES,
+    OPT_DUPLICATE_THRESHOLD,
+    OPT_ACROSS,
+    OPT_NEGATIVES,
+    OPT_ROOT,
+    OPT_LIMIT,
+    OPT_DRY_RUN,
+    OPT_REDO,
+    OPT_SHARD,
+    OPT_MERGE,
+    OPT_STRETCH,
+    OPT_RESIZE,
+    OPT_MAX_PIXELS,
+    OPT_HF_TEXT_ONLY,
+    OPT_JSON,
+    OPT_THREADS,
+    OPT_QUIET,
+    OPT_VERBOSE,
+    OPT_HELP
 };
 
 static const st_option options[] = {
     { "model", 'm', "PATH", OPT_MODEL, "model; else STENCIL_MODEL, else the demo model" },
-    { "class", 'c', "[NAME=]PHRASE", OPT_CLASS, "what to label; a class may have several phrases, or NAME=@FILE.concept" },
+    { "class", 'c', "[NAME=]PHRASE", OPT_CLASS,
+      "what to label; a class may have several phrases, or NAME=@FILE.concept" },
     { "classes", 0, "FILE", OPT_CLASSES, "classes from a JSON file: phrases, thresholds, areas, ids" },
     { "output", 'o', "FOLDER", OPT_OUTPUT, "the job's folder; the same command goes on where it stopped" },
     { "format", 'f', "LIST", OPT_FORMAT, "at the end, write coco, yolo, ... (see `stencil label export --help`)" },
     { "threshold", 0, "[NAME=]V", OPT_THRESHOLD, "export objects that score more than V (default 0.5)" },
-    { "min-area", 0, "[NAME=]V", OPT_MIN_AREA, "export objects of at least V: below 1 a share of the picture, else pixels" },
+    { "min-area", 0, "[NAME=]V", OPT_MIN_AREA,
+      "export objects of at least V: below 1 a share of the picture, else pixels" },
     { "max-area", 0, "[NAME=]V", OPT_MAX_AREA, "export objects of at most V" },
     { "overwrite", 0, NULL, OPT_OVERWRITE, "replace exported labels that are there" },
     { "floor", 0, "V", OPT_FLOOR, "store objects that score more than V (default 0.15)" },
-    { "mask-threshold", 0, "P", OPT_MASK_THRESHOLD, "a pixel belongs to the mask above this probability (default 0.5)" },
+    { "mask-threshold", 0, "P", OPT_MASK_THRESHOLD,
+      "a pixel belongs to the mask above this probability (default 0.5)" },
     { "boxes-only", 0, NULL, OPT_BOXES_ONLY, "no masks" },
     { "tile", 0, NULL, OPT_TILE, "small objects: look at large pictures in overlapping crops" },
     { "tile-size", 0, "N", OPT_TILE_SIZE, "side of a crop (default: the model's input size)" },
     { "tile-overlap", 0, "N", OPT_TILE_OVERLAP, "pixels that neighbours share (default: a fifth of the side)" },
     { "tiles-only", 0, NULL, OPT_TILES_ONLY, "do not look at the picture as a whole, too" },
-    { "duplicates", 0, "KIND", OPT_DUPLICATES, "same object twice: by iou (default), smaller (part of the smaller mask), off" },
+    { "duplicates", 0, "KIND", OPT_DUPLICATES,
+      "same object twice: by iou (default), smaller (part of the smaller mask), off" },
     { "duplicate-threshold", 0, "V", OPT_DUPLICATE_THRESHOLD, "share from which two are one (default 0.7)" },
     { "across-classes", 0, NULL, OPT_ACROSS, "duplicates also between classes" },
     { "negatives", 0, "FOLDER", OPT_NEGATIVES, "pictures that hold none of it: how often does each phrase fire?" },
@@ -65,20 +99,22 @@ void st_cmd_label_help(FILE *to)
           "       stencil label sweep|export|sheet FOLDER [OPTION...]\n\n"
           "Labels folders of pictures by phrases. A SOURCE is a folder (with all below it), a picture, a pattern, or\n"
           "@LIST, a file with a path a line. Everything found above a low floor is stored with its score in the job's\n"
-          "folder; thresholds are chosen later, without the model. A run that was stopped, by whatever, goes on when the\n"
-          "same command is given again.\n\n",
+          "folder; thresholds are chosen later, without the model. A run that was stopped, by whatever, goes on when\n"
+          "the same command is given again.\n\n",
           to);
     st_options_print(options, N_OPTIONS, to);
-    fputs("\nexamples:\n"
-          "  stencil label photos/ -c forklift -c \"worker=person in hi-vis vest\" -c \"worker=construction worker\" \\\n"
-          "          -m sam3.safetensors --format coco,yolo -o out/\n"
-          "  stencil label photos/ -c forklift -o out/ --dry-run\n"
-          "  stencil label sweep out/\n"
-          "  stencil label export out/ --threshold forklift=0.42 --format coco\n"
-          "  stencil label photos/ -c forklift --shard 1/4 -o part1/\n"
-          "  stencil label --merge part1/ part2/ part3/ part4/ -o all/\n"
-          "\nexit codes: 0 done, 1 some pictures could not be read, 2 usage, 3 model, 4 output, 5 internal, 130 cancelled\n",
-          to);
+    fputs(
+        "\nexamples:\n"
+        "  stencil label photos/ -c forklift -c \"worker=person in hi-vis vest\" -c \"worker=construction worker\" \\\n"
+        "          -m sam3.safetensors --format coco,yolo -o out/\n"
+        "  stencil label photos/ -c forklift -o out/ --dry-run\n"
+        "  stencil label sweep out/\n"
+        "  stencil label export out/ --threshold forklift=0.42 --format coco\n"
+        "  stencil label photos/ -c forklift --shard 1/4 -o part1/\n"
+        "  stencil label --merge part1/ part2/ part3/ part4/ -o all/\n"
+        "\nexit codes: 0 done, 1 some pictures could not be read, 2 usage, 3 model, 4 output, 5 internal, 130 "
+        "cancelled\n",
+        to);
 }
 
 static int wrong(const char *option, const char *got, const char *expected)
@@ -97,7 +133,7 @@ typedef struct reader {
     st_label_setting *kinds;
     size_t n_settings;
     const char *tiling; /* an option that needs --tile */
-    bool decides; /* an option that decides results was given */
+    bool decides;       /* an option that decides results was given */
 } reader;
 
 static int read_share(float *out, const char *option, const char *text, bool open)
@@ -219,14 +255,14 @@ static int check_merge(const reader *r)
 {
     const st_label_args *a = r->a;
     const char *other = r->n_classes || r->n_files ? "--class"
-                        : a->shard                ? "--shard"
-                        : a->redo                 ? "--redo"
-                        : a->dry_run              ? "--dry-run"
-                        : a->limit                ? "--limit"
-                        : a->negatives            ? "--negatives"
-                        : a->formats              ? "--format"
-                        : r->decides              ? "option of labelling"
-                                                  : NULL;
+                        : a->shard                 ? "--shard"
+                        : a->redo                  ? "--redo"
+                        : a->dry_run               ? "--dry-run"
+                        : a->limit                 ? "--limit"
+                        : a->negatives             ? "--negatives"
+                        : a->formats               ? "--format"
+                        : r->decides               ? "option of labelling"
+                                                   : NULL;
     if (other) return st_usage_error("label", "--merge joins what is labelled already, and takes no %s", other);
     if (a->n_sources == 0) return st_usage_error("label", "--merge: no part given");
     return ST_EXIT_OK;

@@ -39,7 +39,8 @@ static void split(words *w, const char *phrase)
         char *end = p + length;
         if (length) w->word[w->n++] = p;
         /* "," at the very end is no list; "/" between digits is a fraction or a size */
-        if (w->n && *end && strchr(",;/&", *end) && end[1 + strspn(end + 1, " ")] && !(isdigit((unsigned char)end[1]) && length))
+        if (w->n && *end && strchr(",;/&", *end) && end[1 + strspn(end + 1, " ")] &&
+            !(isdigit((unsigned char)end[1]) && length))
             w->list = true;
         p = *end ? end + 1 : end;
         *end = '\0';
@@ -62,9 +63,9 @@ static bool names_two(const words *w)
 /* The noun that the phrase is about: the last word before "in", "with", "of" ... */
 static const char *head_of(const words *w)
 {
-    static const char *const links[] = { "in",   "on",    "at",   "with",  "without", "of",     "from",   "by",     "under",
-                                         "over", "near",  "that", "which", "who",     "wearing", "holding", "behind", "for",
-                                         "inside", "beside", "without", "not" };
+    static const char *const links[] = { "in",     "on",   "at",     "with",   "without", "of",  "from",    "by",
+                                         "under",  "over", "near",   "that",   "which",   "who", "wearing", "holding",
+                                         "behind", "for",  "inside", "beside", "without", "not" };
     for (size_t i = 1; i < w->n; i++)
         if (ONE_OF(w->word[i], links)) return w->word[i - 1];
     return w->n ? w->word[w->n - 1] : "";
@@ -74,10 +75,14 @@ static bool is_plural(const char *noun)
 {
     static const char *const odd[] = { "people", "men", "women", "children", "mice", "geese", "teeth", "feet", "oxen" };
     static const char *const single[] = { /* end in s, and are one thing */
-        "glasses", "sunglasses", "eyeglasses", "scissors", "pants", "jeans",   "trousers", "shorts",   "leggings", "tights",
-        "pajamas", "pyjamas",    "goggles",    "binoculars", "headphones", "earphones", "pliers", "tweezers", "tongs", "shears",
-        "stairs",  "lens",       "gas",        "canvas",   "species", "series", "news",    "christmas", "atlas", "swiss",
-        "clothes", "overalls",   "dungarees",  "suspenders", "braces", "mass", "yes", "bias", "texas", "alias", "pancreas" };
+                                          "glasses",  "sunglasses", "eyeglasses", "scissors",   "pants",   "jeans",
+                                          "trousers", "shorts",     "leggings",   "tights",     "pajamas", "pyjamas",
+                                          "goggles",  "binoculars", "headphones", "earphones",  "pliers",  "tweezers",
+                                          "tongs",    "shears",     "stairs",     "lens",       "gas",     "canvas",
+                                          "species",  "series",     "news",       "christmas",  "atlas",   "swiss",
+                                          "clothes",  "overalls",   "dungarees",  "suspenders", "braces",  "mass",
+                                          "yes",      "bias",       "texas",      "alias",      "pancreas"
+    };
     const size_t n = strlen(noun);
     if (ONE_OF(noun, odd)) return true;
     if (n < 4 || noun[n - 1] != 's' || ONE_OF(noun, single)) return false;
@@ -86,10 +91,13 @@ static bool is_plural(const char *noun)
 
 static bool is_instruction(const words *w)
 {
-    static const char *const always[] = { "find", "detect", "segment", "identify", "locate", "please", "where", "what",
-                                          "which", "how", "outline", "highlight", "annotate" };
-    static const char *const verbs[] = { "show", "label", "mark", "count", "select", "get", "give", "look", "cut", "mask" };
-    static const char *const after[] = { "all", "every", "each", "any", "the", "a", "an", "me", "my", "for", "out", "if" };
+    static const char *const always[] = { "find", "detect", "segment", "identify", "locate",    "please",  "where",
+                                          "what", "which",  "how",     "outline",  "highlight", "annotate" };
+    static const char *const verbs[] = { "show", "label", "mark", "count", "select",
+                                         "get",  "give",  "look", "cut",   "mask" };
+    static const char *const after[] = {
+        "all", "every", "each", "any", "the", "a", "an", "me", "my", "for", "out", "if"
+    };
     static const char *const every[] = { "all", "every", "each", "any" };
     if (w->n < 2) return false;
     if (ONE_OF(w->word[0], always) || ONE_OF(w->word[0], every)) return true;
@@ -133,7 +141,8 @@ const char *st_label_lint_reason(uint32_t bit)
     case ST_LABEL_LINT_PLURAL: return "is a plural; the model finds every instance of the singular";
     case ST_LABEL_LINT_LONG: return "is longer than the 32 tokens that the model reads; the rest is not seen";
     case ST_LABEL_LINT_INSTRUCTION: return "is an instruction; name the thing alone, all of its kind are found";
-    case ST_LABEL_LINT_NEGATION: return "says what is not there, which the model does not understand; it finds those things, too";
+    case ST_LABEL_LINT_NEGATION:
+        return "says what is not there, which the model does not understand; it finds those things, too";
     default: return NULL;
     }
 }

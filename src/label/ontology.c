@@ -88,8 +88,8 @@ static st_status check_unused(const st_label_ontology *o, const st_label_class *
             if (&o->classes[k] == cls)
                 return st_fault(err, ST_ERR_INVALID_ARG, "class \"%s\": the phrase \"%s\" is given twice", cls->name,
                                 phrase);
-            return st_fault(err, ST_ERR_INVALID_ARG, "the phrase \"%s\" belongs to two classes, \"%s\" and \"%s\"", phrase,
-                            o->classes[k].name, cls->name);
+            return st_fault(err, ST_ERR_INVALID_ARG, "the phrase \"%s\" belongs to two classes, \"%s\" and \"%s\"",
+                            phrase, o->classes[k].name, cls->name);
         }
     return ST_OK;
 }
@@ -107,12 +107,14 @@ static st_status check_phrase(const st_label_ontology *o, const st_label_class *
 }
 
 /* Takes over the three texts, two of which are NULL for a plain phrase. */
-static st_status append(st_label_ontology *o, st_label_class *cls, char *phrase, char *concept, char *digest, st_error *err)
+static st_status append(st_label_ontology *o, st_label_class *cls, char *phrase, char *concept, char *digest,
+                        st_error *err)
 {
     const size_t n = cls->n_phrases;
     st_status status = ST_OK;
     if (o->n_phrases == ST_LABEL_MAX_PHRASES)
-        status = st_fault(err, ST_ERR_LIMIT, "class \"%s\": at most %u phrases in all", cls->name, ST_LABEL_MAX_PHRASES);
+        status =
+            st_fault(err, ST_ERR_LIMIT, "class \"%s\": at most %u phrases in all", cls->name, ST_LABEL_MAX_PHRASES);
     else if (!phrase || !more_room(&cls->phrases, n) || !more_room(&cls->concepts, n) || !more_room(&cls->digests, n))
         status = st_fault(err, ST_ERR_NOMEM, "class \"%s\": out of memory for a phrase", cls->name);
     else if (!concept) status = check_phrase(o, cls, phrase, err);
@@ -220,8 +222,8 @@ static st_status check_given(const st_label_ontology *o, size_t i, const st_labe
 {
     const st_label_class *c = &o->classes[i], *named = find_old(old, c->name, 0), *taken = find_old(old, NULL, c->id);
     if (named && named->id != c->id)
-        return st_fault(err, ST_ERR_INVALID_ARG, "class \"%s\": id %u is given, but this folder knows it as %u", c->name,
-                        c->id, named->id);
+        return st_fault(err, ST_ERR_INVALID_ARG, "class \"%s\": id %u is given, but this folder knows it as %u",
+                        c->name, c->id, named->id);
     if (taken && taken != named)
         return st_fault(err, ST_ERR_INVALID_ARG, "class \"%s\": id %u belongs to \"%s\" in this folder", c->name, c->id,
                         taken->name);

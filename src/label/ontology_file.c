@@ -30,7 +30,8 @@ static st_status check_keys(const reader *r, json_t *cls, st_error *err)
     enum { N = sizeof known / sizeof known[0] };
     const char *key;
     json_t *value;
-    json_object_foreach(cls, key, value) {
+    json_object_foreach(cls, key, value)
+    {
         size_t i = 0;
         while (i < N && strcmp(key, known[i]) != 0) i++;
         if (i < N) continue;
@@ -107,7 +108,8 @@ static st_status read_settings(const reader *r, st_label_class *c, const json_t 
     const json_t *threshold = json_object_get(cls, "threshold"), *id = json_object_get(cls, "id");
     if (threshold) {
         const double v = json_number_value(threshold);
-        if (!json_is_number(threshold) || !(v >= 0.0 && v <= 1.0)) return wrong(r, err, "threshold", "a number from 0 to 1");
+        if (!json_is_number(threshold) || !(v >= 0.0 && v <= 1.0))
+            return wrong(r, err, "threshold", "a number from 0 to 1");
         c->threshold = (float)v;
     }
     if (id) {
@@ -122,7 +124,8 @@ static st_status read_settings(const reader *r, st_label_class *c, const json_t 
 static st_status read_class(reader *r, json_t *cls, st_error *err)
 {
     const char *name = text_of(json_object_get(cls, "name"));
-    if (!json_is_object(cls)) return st_fault(err, ST_ERR_FORMAT, "%s: class %zu: expected an object", r->path, r->index);
+    if (!json_is_object(cls))
+        return st_fault(err, ST_ERR_FORMAT, "%s: class %zu: expected an object", r->path, r->index);
     if (!name || strchr(name, '=')) return wrong(r, err, "name", "a name without \"=\"");
     st_status status = check_keys(r, cls, err);
     const size_t before = r->o->n;

@@ -33,8 +33,8 @@ void st_label_sources_free(st_label_sources *s)
 typedef struct finder {
     st_label_sources *out; /* names are absolute paths until the end */
     size_t room;
-    char *common;       /* the folder that all have in common so far, or NULL */
-    bool has_except;    /* a folder that is not looked into */
+    char *common;    /* the folder that all have in common so far, or NULL */
+    bool has_except; /* a folder that is not looked into */
     struct stat except;
     st_error *err;
 } finder;
@@ -85,7 +85,7 @@ static st_status meet(finder *f, const char *folder)
 
 static bool is_picture_name(const char *name)
 {
-    static const char *const suffixes[] = { ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp",
+    static const char *const suffixes[] = { ".jpg", ".jpeg", ".jpe",  ".jfif", ".png", ".webp",
                                             ".tif", ".tiff", ".heic", ".heif", ".hif", ".avif" };
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot && i < sizeof suffixes / sizeof suffixes[0]; i++)
@@ -126,9 +126,9 @@ static st_status entry(finder *f, int folder, const level *here, const char *nam
     const bool there = fstatat(folder, name, &st, 0) == 0;
     if (!there || !S_ISDIR(st.st_mode)) return is_picture_name(name) ? add_path(f, path) : ignore(f, path);
     const int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const st_status status = fd >= 0 ? walk(f, fd, path, here)
-                                     : st_fault(f->err, ST_ERR_IO, "%s: this folder cannot be read: %s", path,
-                                                strerror(errno));
+    const st_status status =
+        fd >= 0 ? walk(f, fd, path, here)
+                : st_fault(f->err, ST_ERR_IO, "%s: this folder cannot be read: %s", path, strerror(errno));
     free(path);
     return status;
 }
@@ -214,7 +214,8 @@ static char *path_of_line(const char *line, size_t n)
     if (line[0] != '{') return strndup(line, n);
     json_t *object = json_loadb(line, n, 0, NULL);
     const char *path = NULL;
-    for (size_t i = 0; !path && i < sizeof keys / sizeof keys[0]; i++) path = json_string_value(json_object_get(object, keys[i]));
+    for (size_t i = 0; !path && i < sizeof keys / sizeof keys[0]; i++)
+        path = json_string_value(json_object_get(object, keys[i]));
     char *copy = path ? strdup(path) : NULL;
     json_decref(object);
     return copy;
@@ -226,7 +227,8 @@ static st_status add_line(finder *f, const char *list, size_t number, const char
     const char *slash = strrchr(list, '/');
     st_status status;
     if (!path)
-        status = st_fault(f->err, ST_ERR_FORMAT, "%s: line %zu: expected a path, or an object with \"path\"", list, number);
+        status =
+            st_fault(f->err, ST_ERR_FORMAT, "%s: line %zu: expected a path, or an object with \"path\"", list, number);
     else if (path[0] == '/' || !slash) status = add_file(f, path);
     else if (asprintf(&full, "%.*s/%s", (int)(slash - list), list, path) < 0) full = NULL, status = no_memory(f);
     else status = add_file(f, full);
