@@ -27,7 +27,8 @@ from golden_set import instances
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FIRST_SEED = 8_300_000
-CLASSES = ["fruit", "vegetable", "food", "animal", "vehicle", "ball", "flower", "plant"]        # the groups of scenes.py: most glyphs are in one
+CLASSES = ["fruit", "vegetable", "food", "animal", "vehicle", "ball", "flower", "plant",        # the groups of scenes.py: most glyphs are in one
+           "apple", "watermelon", "donut", "panda", "butterfly", "bus", "basketball", "mushroom"]
 BAR = .002
 NAMES = ["AP", "AP50", "AP75", "AP small", "AP medium", "AP large", "AR 1", "AR 10", "AR 100", "AR small", "AR medium", "AR large"]
 
