@@ -103,7 +103,7 @@ size_t st_click_hole_area(uint32_t side);
 /* ---- session ---- */
 
 /* Tokens of the phrases used last, so that a phrase is encoded once, whatever the number of pictures. */
-enum { ST_PHRASE_SLOTS = 32 };
+enum { ST_PHRASE_SLOTS = 96 }; /* fewer than the phrases of `stencil bench picture`, which must not find one here */
 typedef struct st_phrase {
     char *text;        /* NULL = empty slot */
     float *tokens;     /* [n_valid, D] */
