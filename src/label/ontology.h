@@ -26,6 +26,9 @@ void st_label_ontology_free(st_label_ontology *o);
 ST_MUSTCHECK st_status st_label_ontology_add(st_label_ontology *o, const char *text, st_error *err);
 /* Adds the classes of a JSON file; concept files are looked for beside it. */
 ST_MUSTCHECK st_status st_label_ontology_read(st_label_ontology *o, const char *path, st_error *err);
+/* The same from memory; `path` is what messages call it, and where it would lie. */
+ST_MUSTCHECK st_status st_label_ontology_parse(st_label_ontology *o, const void *bytes, size_t n, const char *path,
+                                               st_error *err);
 /* NAME=V or V (every class): a threshold, or with `area` a bound (0.0004 or 400). */
 typedef enum st_label_setting { ST_LABEL_THRESHOLD, ST_LABEL_MIN_AREA, ST_LABEL_MAX_AREA } st_label_setting;
 ST_MUSTCHECK st_status st_label_class_set(st_label_class *classes, size_t n, st_label_setting what, const char *text,

@@ -149,18 +149,24 @@ static st_status read_document(reader *r, json_t *doc, st_error *err)
     return status;
 }
 
-st_status st_label_ontology_read(st_label_ontology *o, const char *path, st_error *err)
+st_status st_label_ontology_parse(st_label_ontology *o, const void *bytes, size_t n, const char *path, st_error *err)
 {
     reader r = { o, path, 0 };
+    json_error_t why;
+    json_t *doc = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
+    if (!doc) return st_fault(err, ST_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
+    const st_status status = read_document(&r, doc, err);
+    json_decref(doc);
+    return status;
+}
+
+st_status st_label_ontology_read(st_label_ontology *o, const char *path, st_error *err)
+{
     unsigned char *bytes;
     size_t n;
-    json_error_t why;
     st_status status = st_label_bytes_read(&bytes, &n, path, path, MAX_FILE_BYTES, err);
     if (status != ST_OK) return status;
-    json_t *doc = json_loadb((const char *)bytes, n, JSON_REJECT_DUPLICATES, &why);
+    status = st_label_ontology_parse(o, bytes, n, path, err);
     free(bytes);
-    if (!doc) return st_fault(err, ST_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
-    status = read_document(&r, doc, err);
-    json_decref(doc);
     return status;
 }
