@@ -3,7 +3,7 @@ _stencil() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} options words=
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "segment label click concept everything encode info check bench version help --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "segment label click concept everything encode quantize info check bench version help --help --version" -- "$cur")
         return
     fi
     case $command in
@@ -32,12 +32,13 @@ _stencil() {
             --min-mask-region-area --overlap-thresh --max-masks --hf --format --output --overlay --stretch --resize --max-pixels --threads
             --quiet --verbose --help" ;;
         encode) options="--model --output --clicks --half --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
+        quantize) options="--model --output --calibrate --pictures --phrase --max-error --no-smooth --json --threads --quiet --verbose --help" ;;
         info) options="--model --json --plan --threads --quiet --verbose --help" ;;
         check) options="--model --json --threads --quiet --verbose --help" ;;
         bench)
             options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
             [ "$COMP_CWORD" -eq 2 ] && words="masks picture click" ;;
-        help) words="segment label click concept everything encode info check bench version help" ;;
+        help) words="segment label click concept everything encode quantize info check bench version help" ;;
     esac
     case $prev in
         --format | -f)
@@ -54,7 +55,7 @@ _stencil() {
             --seed | --image-prefix) return ;;
         --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs | --points-per-side | \
             --points-per-batch | --pred-iou-thresh | --stability-score-thresh | --stability-score-offset | --box-nms-thresh | --crop-n-layers | --crop-nms-thresh | \
-            --crop-overlap-ratio | --crop-n-points-downscale-factor | --min-mask-region-area | --overlap-thresh | --max-masks) return ;;
+            --crop-overlap-ratio | --crop-n-points-downscale-factor | --min-mask-region-area | --overlap-thresh | --max-masks | --pictures | --max-error) return ;;
     esac
     if [ -n "$words" ]; then
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

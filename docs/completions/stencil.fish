@@ -5,20 +5,21 @@ complete -c stencil -n __fish_use_subcommand -f -a click -d 'segment one object 
 complete -c stencil -n __fish_use_subcommand -f -a concept -d 'make and show portable concepts'
 complete -c stencil -n __fish_use_subcommand -f -a everything -d 'find masks without a prompt'
 complete -c stencil -n __fish_use_subcommand -f -a encode -d 'save the encoding of a picture'
+complete -c stencil -n __fish_use_subcommand -f -a quantize -d 'write a model with int8 weights'
 complete -c stencil -n __fish_use_subcommand -f -a info -d 'describe a model file'
 complete -c stencil -n __fish_use_subcommand -f -a check -d 'run a self-check of a model on this machine'
 complete -c stencil -n __fish_use_subcommand -f -a bench -d 'measure masks, a picture and phrases, or clicks'
 complete -c stencil -n __fish_use_subcommand -f -a version -d 'print the version and what this build reads'
 complete -c stencil -n __fish_use_subcommand -f -a help -d 'explain a command'
-complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment label click concept everything encode info check bench version help'
+complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment label click concept everything encode quantize info check bench version help'
 
-set -l with_model '__fish_seen_subcommand_from segment label click concept everything encode info check bench'
+set -l with_model '__fish_seen_subcommand_from segment label click concept everything encode quantize info check bench'
 complete -c stencil -n $with_model -s m -l model -r -d 'checkpoint or folder'
 complete -c stencil -n $with_model -s j -l threads -x -d threads
 complete -c stencil -n $with_model -s q -l quiet -d 'errors only'
 complete -c stencil -n $with_model -s v -l verbose -d 'say more'
 complete -c stencil -n $with_model -s h -l help -d 'explain the command'
-complete -c stencil -n '__fish_seen_subcommand_from info check bench concept' -l json -d machine-readable
+complete -c stencil -n '__fish_seen_subcommand_from info check bench concept quantize' -l json -d machine-readable
 complete -c stencil -n '__fish_seen_subcommand_from info' -l plan -d 'the memory plan only'
 
 set -l bench '__fish_seen_subcommand_from bench'
@@ -75,13 +76,20 @@ complete -c stencil -n $everything -s f -l format -x -a 'json coco png table' -d
 complete -c stencil -n $everything -s o -l output -r -d 'where results go'
 complete -c stencil -n $everything -l overlay -r -d 'draw the masks'
 
-set -l new_files '__fish_seen_subcommand_from concept encode'
+set -l new_files '__fish_seen_subcommand_from concept encode quantize'
 complete -c stencil -n $new_files -s o -l output -r -d 'where to write'
 complete -c stencil -n '__fish_seen_subcommand_from encode' -l clicks -d 'also what clicks need'
 complete -c stencil -n '__fish_seen_subcommand_from encode' -l half -d '16-bit floats'
 complete -c stencil -n '__fish_seen_subcommand_from concept' -a 'make show'
 complete -c stencil -n '__fish_seen_subcommand_from concept' -l box -x -d 'an example: X0,Y0,X1,Y1[:neg]'
 complete -c stencil -n '__fish_seen_subcommand_from concept' -l phrase -x -d 'what the examples are called'
+
+set -l quantize '__fish_seen_subcommand_from quantize'
+complete -c stencil -n $quantize -l calibrate -x -a '(__fish_complete_directories)' -d 'measure on pictures of this folder'
+complete -c stencil -n $quantize -l pictures -x -d 'how many of them'
+complete -c stencil -n $quantize -l phrase -x -d 'ask for this while measuring'
+complete -c stencil -n $quantize -l max-error -x -d 'a layer that loses more stays as it is'
+complete -c stencil -n $quantize -l no-smooth -d 'move no ranges into weights'
 
 set -l picture_read '__fish_seen_subcommand_from click concept everything encode'
 complete -c stencil -n $picture_read -l stretch -x -a 'auto never always' -d 'contrast of 16-bit pictures'

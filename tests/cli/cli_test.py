@@ -24,7 +24,7 @@ MODEL = os.path.join(TREE, 'models', 'demo')
 PICTURE = os.path.join(MODEL, 'check.png')
 PICTURES = os.path.join(TREE, 'tests', 'data', 'pictures')
 LOW = ('--threshold', '0.2')
-COMMANDS = ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench', 'version', 'help')
+COMMANDS = ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'quantize', 'info', 'check', 'bench', 'version', 'help')
 TIMEOUT_S = 240  # a sanitizer build on a busy machine
 
 
@@ -1024,7 +1024,7 @@ class Manual(Case):
         return re.findall(r'(?m)^  (?:-(\w), |    )--([a-z-]+)', '\n'.join(texts))
 
     def test_every_option_is_there(self):
-        for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench'):
+        for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'quantize', 'info', 'check', 'bench'):
             found = self.options(command)
             self.assertGreater(len(found), 4)
             for name, text in self.texts():
@@ -1036,7 +1036,7 @@ class Manual(Case):
                         self.assertRegex(plain, r'--%s\b' % option, (name, command))
 
     def test_no_option_that_is_not(self):
-        every = {option for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
+        every = {option for command in ('segment', 'label', 'click', 'concept', 'everything', 'encode', 'quantize', 'info', 'check', 'bench') for _, option in self.options(command)} | {'version'}
         for name, text in self.texts():
             plain = text.replace('\\-', '-')
             for option in re.findall(r'(?<![\w-])--([a-z][a-z-]+)', plain):
