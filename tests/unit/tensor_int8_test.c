@@ -298,7 +298,8 @@ static double weigh(head *h, size_t i)
         const size_t end = j0 + h->key_block < h->n ? j0 + h->key_block : h->n;
         double block_max = -INFINITY;
         for (size_t j = j0; j < end; j++) block_max = fmax(block_max, h->weight[j]);
-        for (size_t j = j0; j < end; j++) h->rounding[j] = HALF / u8_max * exp(block_max + worst - max);
+        for (size_t j = j0; j < end; j++) /* a small weight becomes 0, and is off by itself */
+            h->rounding[j] = fmin(HALF / u8_max * exp(block_max + worst - max), exp(h->weight[j] + worst - max));
     }
     for (size_t j = 0; j < h->n; j++) h->weight[j] = exp(h->weight[j] - max);
     return worst;
