@@ -306,10 +306,12 @@ static json_t *about(void *user)
 
 static st_status check_options(quantizing *q, const st_quantize_options *opts, st_error *err)
 {
-    q->o = opts ? *opts : (st_quantize_options)ST_QUANTIZE_OPTIONS_INIT;
-    if (q->o.struct_size < sizeof q->o)
-        return st_fail(err, ST_ERR_INVALID_ARG, "quantize options: struct_size is %zu, expected %zu", q->o.struct_size,
-                       sizeof q->o);
+    static const st_quantize_options usual = ST_QUANTIZE_OPTIONS_INIT;
+    const st_quantize_options *o = opts ? opts : &usual;
+    if (o->struct_size < sizeof *o)
+        return st_fail(err, ST_ERR_INVALID_ARG, "quantize options: struct_size is %zu, expected %zu", o->struct_size,
+                       sizeof *o);
+    q->o = *o;
     if ((q->o.n_images && !q->o.images) || (q->o.n_phrases && !q->o.phrases))
         return st_fail(err, ST_ERR_INVALID_ARG, "quantize options: %zu pictures and %zu phrases, but no list of them",
                        q->o.n_images, q->o.n_phrases);
