@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # bench.sh [DIR]: every benchmark, after a line on the machine it ran on. DIR holds the built programs (default build/).
-# BENCH_THREADS sets the threads (default 2); STENCIL_MODEL the model of the last one (default: the demo model). Numbers of a busy machine mean
+# BENCH_THREADS sets the threads (default 2); STENCIL_MODEL the model of the last two (default: the demo model). Numbers of a busy machine mean
 # little: the load is printed as well. Stencil against PyTorch, interleaved, is tests/reference/speed.py: it needs a Python with torch.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,5 +20,6 @@ run() {
 run stage_bench
 run stencil bench masks
 run stencil bench picture -m "${STENCIL_MODEL:-models/demo}"
+run label_bench --model "${STENCIL_MODEL:-models/demo}"
 echo
 echo "Against PyTorch, with random weights of the published sizes: tests/reference/speed.py (docs/SPEED.md says how)"
