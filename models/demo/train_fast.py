@@ -468,10 +468,10 @@ def work(rank, args, model, helper, state, going_on, count):
 
     @torch.no_grad()
     def check():
-        import copy, score
+        import copy, score_torch
         d = copy.deepcopy(det).eval(); own = dict(d.state_dict())
         for k, a in zip(names, avg): own[k].copy_(a)
-        t = time.time(); r = score.detector(d, args.size, range(50, 50 + args.check_scenes))
+        t = time.time(); r = score_torch.detector(d, args.size, range(50, 50 + args.check_scenes))
         print(f"CHECK {time.strftime('%H:%M:%S')} scenes {int(count[1])} size {args.size} ({time.time() - t:.0f} s) " + json.dumps(r), flush=True)
 
     while True:
@@ -488,7 +488,7 @@ def work(rank, args, model, helper, state, going_on, count):
         else: print("skipped a step: gradient", norm, flush=True)
         step += 1; count[0] += 1; count[1] += len(batch); parts["norm"] = norm
         if rank: continue
-        with torch.no_grad(): torch._foreach_lerp_(avg, live, 1 - min(.997, (step + 1) / (step + 20)))
+        with torch.no_grad(): torch._foreach_lerp_(avg, live, 1 - (.997 if going_on else min(.997, (step + 1) / (step + 20))))
         for k, v in parts.items(): log[k] = .98 * log.get(k, v) + .02 * v
         if step % args.print_every == 0: print(f"{time.strftime('%H:%M:%S')} {spent:5.1f} min steps {step}/{int(count[0])} scenes {int(count[1])} lr {lr:.1e} {(time.time() - t0 - paused) / int(count[0]):.2f} s/step " + " ".join(f"{k} {v:.3f}" for k, v in log.items()), flush=True)
         if spent - saved > 5: saved = spent; save()

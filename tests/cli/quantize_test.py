@@ -16,8 +16,9 @@ from cli_test import Case, MODEL, PICTURE, PROGRAM, TIMEOUT_S, TREE, run, runs
 
 SCENE = os.path.join(MODEL, 'scene.png')
 WEIGHTS = os.path.join(MODEL, 'model.safetensors')
-PHRASES = ('animal', 'food', 'vehicle')
-FAINT = ('--threshold', '0.3', '--mask-threshold', '0.2')  # the demo model is sure of little: at 0.5 most of its masks are empty
+PHRASES = ('food', 'pizza', 'slice of pizza', 'hamburger', 'umbrella', 'flower', 'tulip')
+FAINT = ('--threshold', '0.1')  # for more instances than the few that are there
+SEEN = 0.2                      # above it, an instance of one model must be one of the other's, which may have it a little below
 LAYERS = ('vit.blocks.', 'text.blocks.', 'text.proj', 'fusion.layers.', 'dec.layers.')
 
 
@@ -171,21 +172,23 @@ class QuantizeAnswers(QuantizeCase):
         return json.loads(self.ok(run('segment', *arguments, model=model)))['images'][0]['results']
 
     def test_the_same_instances(self):
-        ious, n = [], 0
-        for want, got in zip(self.segment(MODEL, SCENE, *PHRASES, *FAINT), self.segment(self.int8, SCENE, *PHRASES, *FAINT)):
-            self.assertEqual(len(want['instances']), len(got['instances']), want['prompt'])
-            left = list(got['instances'])
-            for instance in want['instances']:  # those whose scores are about equal may change places
-                other = min(left, key=lambda o: max(abs(a - b) for a, b in zip(o['box'], instance['box'])))
-                left.remove(other)
-                self.assertLess(max(abs(a - b) for a, b in zip(other['box'], instance['box'])), 4.5)  # pixels of 448: 1 %
-                self.assertAlmostEqual(other['score'], instance['score'], delta=1e-2)
-                overlap = iou(instance['mask'], other['mask'])
-                ious += [] if overlap is None else [overlap]
-                n += 1
-        self.assertGreater(n, 40)
-        self.assertGreater(len(ious), 40)
+        ious, apart = [], []
+        for plain, small in zip(self.segment(MODEL, SCENE, *PHRASES, *FAINT), self.segment(self.int8, SCENE, *PHRASES, *FAINT)):
+            for these, those in ((plain, small), (small, plain)):
+                left = list(those['instances'])
+                for instance in (i for i in these['instances'] if i['score'] > SEEN):  # those whose scores are about equal may change places
+                    other = min(left, key=lambda o: max(abs(a - b) for a, b in zip(o['box'], instance['box'])))
+                    left.remove(other)
+                    self.assertLess(max(abs(a - b) for a, b in zip(other['box'], instance['box'])), 4.5)  # pixels of 448: 1 %
+                    apart.append(abs(other['score'] - instance['score']))
+                    overlap = iou(instance['mask'], other['mask'])
+                    ious += [] if overlap is None else [overlap]
+        self.assertGreater(len(apart), 60)  # each counts from both sides
+        self.assertGreater(len(ious), 60)
+        self.assertLess(statistics.median(apart), 0.01)
+        self.assertLess(max(apart), 0.1)  # of a score that is undecided
         self.assertGreaterEqual(statistics.median(ious), 0.98)
+        self.assertGreater(min(ious), 0.9)
 
     def test_threads_and_company_do_not_matter(self):
         together = self.segment(self.int8, SCENE, *PHRASES, *FAINT, '-j', '1')

@@ -13,7 +13,7 @@ from PIL import Image
 from golden_set import instances, save_tensors, scripts_sha256, versions, whole_in_double
 from stage import brief
 
-SEED, PHRASE, THRESHOLD = 8_000_916, "present", .3
+SEED, PHRASE, GLYPH, THRESHOLD = 8_000_916, "orange", "🍊", .3  # two of the picture's three objects
 SAMPLES = 512                                     # per stage, about
 
 
@@ -43,7 +43,7 @@ def check_set(demo, folder):
     os.makedirs(folder, exist_ok=True)
     ref = load_demo(demo)
     rgb, objects = scene(demo, SEED, ref.image_size)
-    box = [float(v) for v in objects[[o[0] for o in objects].index("🎁")][2]]
+    box = [float(v) for v in objects[[o[0] for o in objects].index(GLYPH)][2]]
     Image.fromarray(rgb).save(os.path.join(folder, "check.png"), optimize=True)
     inputs = ref.inputs(rgb, PHRASE, [box], [1])
     got = ref.forward(inputs)
@@ -59,7 +59,7 @@ def check_set(demo, folder):
         tensors[f"{name}/about"] = torch.tensor([about[k] for k in ("rows", "cols", "stride", "rms", "run_rms_err", "run_max_err")])
         table[name] = about
     found = instances(ref, got, rgb.shape[1], rgb.shape[0], THRESHOLD)
-    assert sum(i["area"] > 0 for i in found) >= 3 and (ref.scores(got) - THRESHOLD).abs().min() > 1e-3
+    assert sum(i["area"] > 0 for i in found) >= 2 and (ref.scores(got) - THRESHOLD).abs().min() > 1e-3
     tensors["result/score"] = torch.tensor([i["score"] for i in found])
     tensors["result/box"] = torch.tensor([i["box"] for i in found])
     tensors["result/area"] = torch.tensor([float(i["area"]) for i in found])
