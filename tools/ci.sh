@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE=1
 started=$SECONDS
 
 # Tests in which several threads work at once; the others would tell ThreadSanitizer nothing new.
-threaded='^unit\.(base_pool|base_status|engine|.*thread|.*session|.*parallel)'
+threaded='^unit\.(base_pool|base_status|engine|tensor_int8|.*thread|.*session|.*parallel)'
 
 # Tests whose answers depend on the kernels.
 level_tests='^(golden\.|unit\.(engine|tensor|vision|mask_upsample|kernels)|cli\.(answers|objects|quantizeanswers)$)'
