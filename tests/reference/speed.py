@@ -1,6 +1,6 @@
 """Stencil against PyTorch eager on the CPU, in one interleaved run: the published sizes, random weights, fp32, the same threads and file.
 
-    python tests/reference/speed.py [--stencil build/stencil] [--cache DIR] [--rounds 5] [--threads 2] [--json FILE]
+    python tests/reference/speed.py [--stencil build/stencil] [--cache DIR] [--rounds 5] [--threads 2] [--int8 FILE] [--json FILE]
 
 PyTorch runs Meta's modules (PyPI `sam3`) as shipped: `Sam3Processor.set_image` and `set_text_prompt` in inference mode, attention by scaled_dot_product_attention.
 It stays loaded and warmed up in a process of its own; for each of its samples one fresh `stencil bench picture --runs 1 --json` runs, which warms up as well.
@@ -199,6 +199,15 @@ def print_table(result):
     print(row("peak resident, picture + phrase", result["about"]["peak_bytes"] / gb, first("peak_resident_bytes") / gb, "GB"))
     print(row("planned peak", None, ours[0]["memory"]["plan_peak_bytes"] / gb, "GB"))
     print(row("first request accepted after the start", None, median([r["start"]["accepted_seconds"] for r in ours])))
+    if result["int8"]:
+        small = result["int8"]
+        print(f"\nint8 ({os.path.getsize(result['int8_file']) / gb:.2f} GB), in the same rounds\n")
+        print("| | PyTorch fp32 | Stencil int8 | PyTorch / Stencil |\n|---|---:|---:|---:|")
+        print(row("picture encode", median(theirs["encode"]), median([r["encode"]["median"] for r in small])))
+        print(row("further phrase, text included", median(theirs["further"]), median([r["further_phrase"]["median"] for r in small])))
+        print(row("known phrase, text excluded", median(theirs["known"]), median([r["same_phrase"]["median"] for r in small])))
+        print(row("peak resident, picture + phrase", result["about"]["peak_bytes"] / gb, median([r["first"]["peak_resident_bytes"] for r in small]) / gb, "GB"))
+        print(row("planned peak", None, small[0]["memory"]["plan_peak_bytes"] / gb, "GB"))
     masks = result["masks"]
     print(f"\n{masks['instances']} masks of {masks['size']} x {masks['size']}: median {1e3 * masks['seconds']['median']:.0f} ms of {masks['runs']}, "
           f"{masks['peak_growth_bytes'] / MIB:.1f} MiB beyond the logits")
@@ -212,16 +221,18 @@ def measure(args, picture):
     pytorch = Worker(args.weights, picture, args.threads)
     say("PyTorch is loaded and warmed up")
     check_same_answer(args, pytorch, picture)
-    result = {"cpu": proc_value("/proc/cpuinfo", "model name"), "threads": args.threads, "pytorch": {"encode": [], "further": [], "known": []}, "stencil": []}
+    result = {"cpu": proc_value("/proc/cpuinfo", "model name"), "threads": args.threads, "pytorch": {"encode": [], "further": [], "known": []}, "stencil": [], "int8": []}
     for i in range(args.rounds):
         for what, samples in result["pytorch"].items():
             samples.append(pytorch.ask(what)["seconds"])
         result["stencil"].append(stencil(args.stencil, "bench", "picture", picture, KNOWN, "-q", "-m", args.weights, "--threads", str(args.threads),
                                          "--runs", "1", "--json"))
+        if args.int8:
+            result["int8"].append(stencil(args.stencil, "bench", "picture", picture, KNOWN, "-q", "-m", args.int8, "--threads", str(args.threads), "--runs", "1", "--json"))
         ours = result["stencil"][-1]
         say(f"round {i + 1} of {args.rounds}: PyTorch " + ", ".join(f"{k} {v[-1]:.2f}" for k, v in result["pytorch"].items()) + "; Stencil " +
             ", ".join(f"{k} {ours[k]['median']:.2f}" for k in ("encode", "further_phrase", "same_phrase")))
-    result["about"] = pytorch.ask("about")
+    result["about"], result["int8_file"] = pytorch.ask("about"), args.int8
     pytorch.close()
     result["masks"] = stencil(args.stencil, "bench", "masks", "--threads", str(args.threads), "--json")
     return result
@@ -233,6 +244,7 @@ def main():
     parser.add_argument("--cache", default=os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "stencil-parity"))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--int8", help="what `stencil quantize` made of the cache folder's weights: measured in the same rounds")
     parser.add_argument("--json", help="write every sample there as well")
     parser.add_argument("--make-file", action="store_true", help="only make the weights")
     for hidden in ("--weights", "--picture"):
