@@ -23,6 +23,16 @@ const char *st_read_stretch(st_stretch *out, const char *text)
     return NULL;
 }
 
+const char *st_read_format(st_output_format *out, const char *text)
+{
+    static const char *const names[] = { "json", "coco", "png", "table" };
+    static const st_output_format values[] = { ST_FORMAT_JSON, ST_FORMAT_COCO, ST_FORMAT_PNG, ST_FORMAT_TABLE };
+    const size_t i = choose(names, 4, text);
+    if (i == 4) return "json, coco, png or table";
+    *out = values[i];
+    return NULL;
+}
+
 const char *st_read_resize(st_resize *out, const char *text)
 {
     static const char *const names[] = { "gpu", "cpu" };

@@ -5,6 +5,11 @@
 
 #include <stencil/stencil.h>
 
+typedef enum st_output_format {
+    ST_FORMAT_AUTO, ST_FORMAT_TABLE, ST_FORMAT_JSON, ST_FORMAT_COCO, ST_FORMAT_PNG
+} st_output_format;
+
+const char *st_read_format(st_output_format *out, const char *text); /* any but AUTO */
 const char *st_read_stretch(st_stretch *out, const char *text);
 const char *st_read_resize(st_resize *out, const char *text);
 const char *st_read_max_pixels(uint64_t *out, const char *text);

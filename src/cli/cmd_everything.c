@@ -183,18 +183,6 @@ static st_status write_overlay(job *j, st_error *err)
     return status;
 }
 
-static char *table_text(const st_report *r)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return NULL;
-    st_report_table(&r->pictures[0], f);
-    if (fclose(f) == 0) return text;
-    free(text);
-    return NULL;
-}
-
 static st_status write_text(job *j, const char *path, char *text, st_error *err)
 {
     if (!text) return st_fault(err, ST_ERR_NOMEM, "out of memory while writing the results");
@@ -208,7 +196,7 @@ static st_status write_document(job *j, st_error *err)
 {
     const st_everything_args *a = &j->args;
     if (a->format == ST_FORMAT_COCO) return write_text(j, a->output, st_report_coco(&j->report), err);
-    if (a->format == ST_FORMAT_TABLE) return write_text(j, a->output, table_text(&j->report), err);
+    if (a->format == ST_FORMAT_TABLE) return write_text(j, a->output, st_report_table_text(&j->report), err);
     if (a->format != ST_FORMAT_PNG) return write_text(j, a->output, st_report_json(&j->report), err);
     char *inside = NULL;
     if (asprintf(&inside, "%s/results.json", a->output) < 0)
@@ -229,7 +217,7 @@ static int write_results(job *j)
         if (step == 0 && a->format == ST_FORMAT_PNG) status = write_all_masks(j, &err);
         if (step == 1 && a->overlay) status = write_overlay(j, &err);
         if (step == 2 && (!j->to_table || a->output)) status = write_document(j, &err);
-        if (step == 3 && j->to_table) status = write_text(j, NULL, table_text(&j->report), &err);
+        if (step == 3 && j->to_table) status = write_text(j, NULL, st_report_table_text(&j->report), &err);
         if (status == ST_OK) continue;
         st_console_error(&j->console, "%s", err.message);
         code = status == ST_ERR_NOMEM ? ST_EXIT_INTERNAL : ST_EXIT_OUTPUT;

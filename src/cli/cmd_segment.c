@@ -193,24 +193,12 @@ static int print_table(job *j)
     return ST_EXIT_OUTPUT;
 }
 
-static char *table_text(const st_report *r)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f) return NULL;
-    for (size_t i = 0; i < r->n_pictures; i++) st_report_table(&r->pictures[i], f);
-    if (fclose(f) == 0) return text;
-    free(text);
-    return NULL;
-}
-
 static int write_document(job *j)
 {
     const st_segment_args *a = &j->args;
     char *inside = NULL, *text = NULL;
     if (a->format == ST_FORMAT_COCO) text = st_report_coco(&j->report);
-    else if (a->format == ST_FORMAT_TABLE) text = table_text(&j->report);
+    else if (a->format == ST_FORMAT_TABLE) text = st_report_table_text(&j->report);
     else text = st_report_json(&j->report);
     st_error err = { ST_ERR_NOMEM, "out of memory while writing the results" };
     st_status status = text ? ST_OK : ST_ERR_NOMEM;

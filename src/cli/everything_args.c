@@ -138,22 +138,6 @@ static int read_search(st_everything_options *o, int id, const char *value)
     return ST_EXIT_OK;
 }
 
-static int read_format(st_everything_args *a, const char *text)
-{
-    static const struct {
-        const char *name;
-        st_output_format format;
-    } known[] = {
-        { "json", ST_FORMAT_JSON }, { "coco", ST_FORMAT_COCO }, { "png", ST_FORMAT_PNG }, { "table", ST_FORMAT_TABLE }
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].name, text) == 0) {
-            a->format = known[i].format;
-            return ST_EXIT_OK;
-        }
-    return wrong("format", text, "json, coco, png or table");
-}
-
 /* Which of the options that only matter when a picture is read were given. */
 typedef struct picture_options {
     bool stretch, resize, max_pixels;
@@ -170,7 +154,7 @@ static int read_option(st_everything_args *a, picture_options *given, int id, co
         break;
     case OPT_MODEL: a->model = value; break;
     case OPT_FEATURES: a->in.features = value; break;
-    case OPT_FORMAT: return read_format(a, value);
+    case OPT_FORMAT: return wrong("format", value, st_read_format(&a->format, value));
     case OPT_OUTPUT: a->output = value; break;
     case OPT_OVERLAY: a->overlay = value; break;
     case OPT_STRETCH:

@@ -118,22 +118,6 @@ static int read_region(st_segment_args *a, const char *text)
     return wrong_choice("region", text, st_read_region(&a->regions[a->n_regions++], text));
 }
 
-static int read_format(st_segment_args *a, const char *text)
-{
-    static const struct {
-        const char *name;
-        st_output_format format;
-    } known[] = {
-        { "json", ST_FORMAT_JSON }, { "coco", ST_FORMAT_COCO }, { "png", ST_FORMAT_PNG }, { "table", ST_FORMAT_TABLE }
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].name, text) == 0) {
-            a->format = known[i].format;
-            return ST_EXIT_OK;
-        }
-    return wrong_choice("format", text, "json, coco, png or table");
-}
-
 static int read_mask_threshold(st_segment_args *a, const char *text)
 {
     double v;
@@ -235,7 +219,7 @@ static int read_option(struct reader *r, int id, const char *value)
     case OPT_MULTIMASK:
     case OPT_HOLE_AREA:
     case OPT_HF: return read_object_option(r, id, value);
-    case OPT_FORMAT: return read_format(a, value);
+    case OPT_FORMAT: return wrong_choice("format", value, st_read_format(&a->format, value));
     case OPT_STRETCH:
         r->stretch = true;
         return wrong_choice("stretch", value, st_read_stretch(&a->bitmap.stretch, value));

@@ -4,12 +4,9 @@
 #ifndef ST_CLI_SEGMENT_ARGS_H
 #define ST_CLI_SEGMENT_ARGS_H
 
+#include "cli/choices.h"
 #include "cli/cli.h"
 #include "front/report.h"
-
-typedef enum st_output_format {
-    ST_FORMAT_AUTO, ST_FORMAT_TABLE, ST_FORMAT_JSON, ST_FORMAT_COCO, ST_FORMAT_PNG
-} st_output_format;
 
 typedef struct st_segment_args {
     const char **pictures; /* [n_pictures]; the saved encoding itself when no picture stands beside it */

@@ -92,6 +92,7 @@ char *st_report_json(const st_report *r);
 char *st_report_coco(const st_report *r);
 /* Readable lines of one picture. */
 void st_report_table(const st_picture_report *p, FILE *to);
+char *st_report_table_text(const st_report *r); /* of all of them, from malloc; NULL when out of memory */
 void st_report_masks_table(const st_masks_report *m, FILE *to); /* its part for everything mode */
 
 /* Bits of st_result.warnings, one at a time: the name in the JSON and a sentence. NULL past the last. */

@@ -1,6 +1,8 @@
 /* report_table.c: the report for a person at a terminal. */
 #include "front/report.h"
 
+#include <stdlib.h>
+
 static void print_prompt(const st_prompt_report *p, FILE *to)
 {
     const st_result *r = p->result;
@@ -56,4 +58,16 @@ void st_report_table(const st_picture_report *p, FILE *to)
     for (size_t i = 0; i < p->n_prompts; i++) print_prompt(&p->prompts[i], to);
     for (size_t i = 0; i < p->n_objects; i++) print_object(&p->objects[i], i + 1, to);
     if (p->masks) st_report_masks_table(p->masks, to);
+}
+
+char *st_report_table_text(const st_report *r)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) return NULL;
+    for (size_t i = 0; i < r->n_pictures; i++) st_report_table(&r->pictures[i], f);
+    if (fclose(f) == 0) return text;
+    free(text);
+    return NULL;
 }
