@@ -2,7 +2,8 @@
  *
  *     stage_bench [--threads N] [--runs N] [--json]
  *
- * Prints seconds (median), the share of the matrix rate measured in the same run, and GFLOP/s. Outputs are checked for finite values, so that a skipped stage
+ * Prints seconds (median), the share of the matrix rate measured in the same run, and GFLOP/s: of the products that are made, so 3x3 convolutions count
+ * with the 16 products per four outputs of tensor/conv.c, not with 36. Outputs are checked for finite values, so that a skipped stage
  * cannot look fast. Part of `make bench`.
  */
 #include "engine/engine.h"
@@ -79,7 +80,7 @@ static void fill_vision(bench *b)
         ups[i]->cells = copy_weights(b, 4 * ups[i]->n_in * ups[i]->n_out);
         ups[i]->bias = weights_of(b, ups[i]->n_out);
         fill_linear(b, &v->neck.proj1[i]);
-        v->neck.proj2[i].taps = copy_weights(b, 9 * v->neck.proj2[i].n_in * v->neck.proj2[i].n_out);
+        v->neck.proj2[i].filters = copy_weights(b, 16 * v->neck.proj2[i].n_in * v->neck.proj2[i].n_out);
         v->neck.proj2[i].bias = weights_of(b, v->neck.proj2[i].n_out);
     }
 }
@@ -125,7 +126,7 @@ static void fill_detect(bench *b)
     }
     fill_mha(b, &d->mask.prompt);
     for (size_t i = 0; i < 2; i++) {
-        d->mask.conv[i].taps = copy_weights(b, 9 * d->mask.conv[i].n_in * d->mask.conv[i].n_out);
+        d->mask.conv[i].filters = copy_weights(b, 16 * d->mask.conv[i].n_in * d->mask.conv[i].n_out);
         d->mask.conv[i].bias = weights_of(b, d->mask.conv[i].n_out);
     }
 }
@@ -202,7 +203,7 @@ static void run_stages(bench *b)
     float *tokens = st_run_floats(&b->run, d->context, D);
     size_t base = st_arena_mark(&b->arena);
     TIMED(b, "ViT trunk", 5398.57, x, N * V, st_vit_run(&b->run, &b->vision, px, x));
-    TIMED(b, "neck", 212.68, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision.neck, d, "neck", x, &f));
+    TIMED(b, "neck", 141.34, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision.neck, d, "neck", x, &f));
     const uint32_t ids[5] = {1, 2, 3, 4, 5};
     TIMED(b, "text encoder, 5 tokens", 3.04, tokens, 5 * D, if (st_text_encode(&b->run, &b->text, ids, 5, tokens, &err) != ST_OK) exit(1));
     float *geo = st_run_floats(&b->run, 1, D), *fused = st_run_floats(&b->run, N, D), *prompt = st_run_floats(&b->run, 6, D);
@@ -213,7 +214,7 @@ static void run_stages(bench *b)
     TIMED(b, "exemplar encoder, CLS", 4.10, geo, D, st_geo_run(&b->run, &b->detect, f.level[2], NULL, 0, geo));
     TIMED(b, "fusion encoder", 254.0, fused, N * D, st_fusion_run(&b->run, &b->detect, f.level[2], prompt, 6, fused));
     TIMED(b, "decoder and scores", 20.4, q.state, d->n_queries * D, st_decoder_run(&b->run, &b->detect, fused, prompt, 6, &q));
-    TIMED(b, "mask head, pixels", 123.6, pixels, 16 * N * D, st_mask_pixels(&b->run, &b->detect, fused, prompt, 6, f.level[1], f.level[0], pixels));
+    TIMED(b, "mask head, pixels", 55.7, pixels, 16 * N * D, st_mask_pixels(&b->run, &b->detect, fused, prompt, 6, f.level[1], f.level[0], pixels));
     TIMED(b, "mask head, 20 masks", 0.85, logits, 20 * 16 * N, st_mask_logits(&b->run, &b->detect, pixels, q.state, 20, logits));
 }
 

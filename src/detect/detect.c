@@ -29,7 +29,7 @@ void st_detect_free(st_detect *d)
     st_free(d->geo.layers);
     st_free(d->fusion);
     st_free(d->dec.layers);
-    for (size_t i = 0; i < 2; i++) st_free(d->mask.conv[i].taps);
+    for (size_t i = 0; i < 2; i++) st_free(d->mask.conv[i].filters);
     *d = (st_detect){0};
 }
 

@@ -48,7 +48,7 @@ st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
         const st_status click = st_plan_click(&plan->click_scratch, m, 3, err);
         if (click != ST_OK) return click;
     }
-    const size_t ups = 4 * (V * (V / 2) * 2 + (V / 2) * (V / 4)), convs = 5 * 9 * D * D, tables = (size_t)d->window * d->window * (V / d->vit_heads);
+    const size_t ups = 4 * (V * (V / 2) * 2 + (V / 2) * (V / 4)), convs = 5 * 16 * D * D, tables = (size_t)d->window * d->window * (V / d->vit_heads);
     plan->reordered = (ups + convs + tables + n * n * (V / d->vit_heads + D)) * sizeof(float);
     return st_plan_segment(&plan->segment_scratch, m, d->context, 0, err);
 }

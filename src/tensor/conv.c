@@ -1,38 +1,41 @@
 /* conv.c: the two convolutions of the model, on token-major maps.
  *
- * The decision: no im2col. A strip of output rows reads a strip of input with a border of zeros, copied once into per-thread scratch; because the padded rows lie one after the
- * other, each of the nine taps is one matrix product over the whole strip, shifted by (ky, kx), added up in place. The two border columns of each row come out as garbage and are
- * skipped when the strip is written out.
+ * The decision: 3x3 by Winograd's F(2x2, 3x3) (Lavin & Gray 2016): 2x2 outputs come of a 4x4 tile of inputs by 16 products
+ * instead of 36, and the transforms only add and subtract, so fp32 loses next to nothing. No im2col: an item is a strip of
+ * tile rows. Its input with a border of zeros is copied once into per-thread scratch and becomes 16 planes [tiles, n_in];
+ * each is one matrix product with one plane of the filters.
  */
 #include "tensor/tensor.h"
 
 #include <string.h>
 #include "base/checked.h"
 
-enum { STRIP_TOKENS = 576, UP_ROWS = 288 };
+enum { STRIP_TILES = 144, UP_ROWS = 288 };
 
 typedef struct conv_job {
     const st_kernels *k;
     const st_conv3x3 *conv;
     const st_conv_input *in;
     float *y, *scratch;
-    size_t strip, slot_floats; /* output rows per item; floats of scratch per slot */
+    size_t across, down;              /* tiles of 2x2 outputs of the map */
+    size_t strip;                     /* tile rows per item */
+    size_t n_padded, n_in_plane, n_out_plane; /* floats of the padded strip and of a plane of each kind */
 } conv_job;
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* One row of the input, or zeros above and below the map, with a zero token at both ends: dst [width + 2, n_in]. */
+/* One row of the input, or zeros above and below the map, with zero tokens at both ends: dst [2 across + 2, n_in]. */
 static void load_row(const conv_job *job, float *dst, size_t row_plus_1)
 {
     const st_conv_input *in = job->in;
-    const size_t c = job->conv->n_in, w = in->width;
+    const size_t c = job->conv->n_in, w = in->width, n_tokens = 2 * job->across + 2;
     if (row_plus_1 == 0 || row_plus_1 > in->height) {
-        memset(dst, 0, (w + 2) * c * sizeof *dst);
+        memset(dst, 0, n_tokens * c * sizeof *dst);
         return;
     }
     const size_t row = row_plus_1 - 1;
     memset(dst, 0, c * sizeof *dst);
-    memset(dst + (w + 1) * c, 0, c * sizeof *dst);
+    memset(dst + (w + 1) * c, 0, (n_tokens - w - 1) * c * sizeof *dst);
     if (!in->skip) {
         memcpy(dst + c, in->x + row * w * c, w * c * sizeof *dst);
         return;
@@ -41,33 +44,42 @@ static void load_row(const conv_job *job, float *dst, size_t row_plus_1)
     for (size_t col = 0; col < w; col++) job->k->add3(dst + (col + 1) * c, low + col / 2 * c, skip + col * c, c);
 }
 
+/* The 2x2 outputs of tile (row, col) of the map; an odd map has no second row or column at its end. */
+static void store_tile(const conv_job *job, size_t row, size_t col, const float *sums)
+{
+    const size_t w = job->in->width, n = job->conv->n_out;
+    const bool right = 2 * col + 1 < w, below = 2 * row + 1 < job->in->height;
+    float *at = job->y + (2 * row * w + 2 * col) * n;
+    float *const y[4] = {at, right ? at + n : NULL, below ? at + w * n : NULL, right && below ? at + (w + 1) * n : NULL};
+    job->k->winograd_out(y, sums, job->n_out_plane, job->conv->bias, n);
+}
+
 static void conv_item(void *arg, size_t item, unsigned slot)
 {
     const conv_job *job = arg;
     const st_conv3x3 *conv = job->conv;
-    const size_t w = job->in->width, n_in = conv->n_in, n_out = conv->n_out, first = item * job->strip;
-    const size_t rows = least(job->strip, job->in->height - first);
-    const size_t n_tokens = rows * (w + 2) - 2; /* from the first to the last wanted token, garbage between rows included */
-    float *padded = job->scratch + slot * job->slot_floats; /* [rows + 2, w + 2, n_in] */
-    float *sum = padded + (job->strip + 2) * (w + 2) * n_in; /* [rows, w + 2, n_out] */
-    for (size_t r = 0; r < rows + 2; r++) load_row(job, padded + r * (w + 2) * n_in, first + r);
-    for (size_t tap = 0; tap < 9; tap++) {
-        const float *shifted = padded + (tap / 3 * (w + 2) + tap % 3) * n_in;
-        job->k->gemm(true, n_tokens, n_out, n_in, shifted, n_in, conv->taps + tap * n_out * n_in, n_in, tap != 0, sum, n_out);
-    }
-    for (size_t r = 0; r < rows; r++)
-        for (size_t col = 0; col < w; col++)
-            job->k->add3(job->y + ((first + r) * w + col) * n_out, sum + (r * (w + 2) + col) * n_out, conv->bias, n_out);
+    const size_t first = item * job->strip, rows = least(job->strip, job->down - first), n_tiles = rows * job->across;
+    const size_t n_in = conv->n_in, n_out = conv->n_out, padded_row = (2 * job->across + 2) * n_in;
+    float *padded = job->scratch + slot * (job->n_padded + 16 * (job->n_in_plane + job->n_out_plane)); /* [2 rows + 2, 2 across + 2, n_in] */
+    float *planes = padded + job->n_padded, *sums = planes + 16 * job->n_in_plane;                     /* [16][n_tiles, n_in], [16][n_tiles, n_out] */
+    for (size_t r = 0; r < 2 * rows + 2; r++) load_row(job, padded + r * padded_row, 2 * first + r);
+    for (size_t t = 0; t < n_tiles; t++)
+        job->k->winograd_in(planes + t * n_in, job->n_in_plane, padded + t / job->across * 2 * padded_row + t % job->across * 2 * n_in, padded_row, n_in, n_in);
+    for (size_t j = 0; j < 16; j++)
+        job->k->gemm(true, n_tiles, n_out, n_in, planes + j * job->n_in_plane, n_in, conv->filters + j * n_out * n_in, n_in, false, sums + j * job->n_out_plane, n_out);
+    for (size_t t = 0; t < n_tiles; t++) store_tile(job, first + t / job->across, t % job->across, sums + t * n_out);
 }
 
 void st_conv3x3_run(const st_run *run, const st_conv3x3 *conv, const st_conv_input *in, float *y)
 {
     const size_t mark = st_arena_mark(run->arena);
-    conv_job job = {.k = run->k, .conv = conv, .in = in, .y = y};
-    job.strip = STRIP_TOKENS / in->width > 0 ? least(STRIP_TOKENS / in->width, in->height) : 1;
-    job.slot_floats = st_round_up((in->width + 2) * ((job.strip + 2) * conv->n_in + job.strip * conv->n_out), 16);
-    job.scratch = st_run_floats(run, st_pool_size(run->pool), job.slot_floats);
-    if (!st_run_idle(run)) st_run_parallel(run, (in->height + job.strip - 1) / job.strip, conv_item, &job);
+    conv_job job = {.k = run->k, .conv = conv, .in = in, .y = y, .across = (in->width + 1) / 2, .down = (in->height + 1) / 2};
+    job.strip = STRIP_TILES / job.across > 0 ? least(STRIP_TILES / job.across, job.down) : 1;
+    job.n_padded = st_round_up((2 * job.strip + 2) * (2 * job.across + 2) * conv->n_in, 16);
+    job.n_in_plane = st_round_up(job.strip * job.across * conv->n_in, 16);
+    job.n_out_plane = st_round_up(job.strip * job.across * conv->n_out, 16);
+    job.scratch = st_run_floats(run, st_pool_size(run->pool), job.n_padded + 16 * (job.n_in_plane + job.n_out_plane));
+    if (!st_run_idle(run)) st_run_parallel(run, (job.down + job.strip - 1) / job.strip, conv_item, &job);
     st_arena_rewind(run->arena, mark);
 }
 

@@ -68,6 +68,6 @@ void st_neck_free(st_neck *neck)
 {
     for (size_t l = 0; l < 2; l++)
         for (size_t i = 0; i < 2; i++) st_free(neck->up[l][i].cells);
-    for (size_t l = 0; l < 3; l++) st_free(neck->proj2[l].taps);
+    for (size_t l = 0; l < 3; l++) st_free(neck->proj2[l].filters);
     *neck = (st_neck){0};
 }

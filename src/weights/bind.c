@@ -82,13 +82,46 @@ static float *reorder_cells(st_binder *b, const float *src, size_t n_cells, size
     return dst;
 }
 
+/* G g Gᵀ with the rows of G = (1, 0, 0), (1/2, 1/2, 1/2), (1/2, -1/2, 1/2), (0, 0, 1); in double, rounded once. */
+static void filter_of(double out[4][4], const float g[9])
+{
+    double rows[4][3];
+    for (size_t c = 0; c < 3; c++) {
+        const double top = (double)g[c], mid = (double)g[3 + c], low = (double)g[6 + c];
+        rows[0][c] = top;
+        rows[1][c] = (top + mid + low) / 2;
+        rows[2][c] = (top - mid + low) / 2;
+        rows[3][c] = low;
+    }
+    for (size_t r = 0; r < 4; r++) {
+        out[r][0] = rows[r][0];
+        out[r][1] = (rows[r][0] + rows[r][1] + rows[r][2]) / 2;
+        out[r][2] = (rows[r][0] - rows[r][1] + rows[r][2]) / 2;
+        out[r][3] = rows[r][2];
+    }
+}
+
+void st_conv3x3_filters(float *filters, const float *weight, size_t n_in, size_t n_out)
+{
+    const size_t n = n_out * n_in;
+    for (size_t i = 0; i < n; i++) {
+        double f[4][4];
+        filter_of(f, weight + 9 * i);
+        for (size_t j = 0; j < 16; j++) filters[j * n + i] = (float)f[j / 4][j % 4];
+    }
+}
+
 void st_bind_conv3x3(st_binder *b, st_conv3x3 *out, size_t n_in, size_t n_out, const char *fmt, ...)
 {
     FORMAT_NAME(stem, fmt);
     const float *weight = fetch_part(b, 9 * n_in * n_out, stem, "weight"); /* [out, in, 3, 3] */
     const float *bias = fetch_part(b, n_out, stem, "bias");
-    st_free(out->taps); /* a bind that is tried again */
-    *out = (st_conv3x3){reorder_cells(b, weight, 9, n_in, n_out, 9 * n_in, 9), bias, n_in, n_out};
+    st_free(out->filters); /* a bind that is tried again */
+    *out = (st_conv3x3){NULL, bias, n_in, n_out};
+    if (b->status != ST_OK || !weight) return;
+    out->filters = st_realloc_array(NULL, 16 * n_out * n_in, sizeof *out->filters);
+    if (out->filters) st_conv3x3_filters(out->filters, weight, n_in, n_out);
+    else b->status = st_fail(b->err, ST_ERR_NOMEM, "out of memory for convolution weights");
 }
 
 void st_bind_conv_up(st_binder *b, st_conv_up *out, size_t n_in, size_t n_out, const char *fmt, ...)

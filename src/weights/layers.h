@@ -20,9 +20,9 @@ typedef struct st_norm {
     float eps;
 } st_norm;
 
-/* 3x3, padding 1: the published [out, in, 3, 3] re-ordered so that each tap is one matrix. */
+/* 3x3, padding 1: the published [out, in, 3, 3] as Winograd's F(2x2, 3x3) wants it, G g Gᵀ, each of whose 16 values is one matrix (tensor/conv.c). */
 typedef struct st_conv3x3 {
-    float *taps;       /* [9, n_out, n_in], owned; tap = 3*ky + kx */
+    float *filters;    /* [16, n_out, n_in], owned; 4*row + column */
     const float *bias; /* [n_out] */
     size_t n_in, n_out;
 } st_conv3x3;
@@ -52,6 +52,8 @@ void st_bind_linear(st_binder *b, st_linear *out, size_t n_in, size_t n_out, con
 void st_bind_norm(st_binder *b, st_norm *out, size_t n, float eps, const char *fmt, ...) ST_PRINTF(5, 6);
 /* The convolutions own their re-ordered copy: *out must be zeroed or bound before. */
 void st_bind_conv3x3(st_binder *b, st_conv3x3 *out, size_t n_in, size_t n_out, const char *fmt, ...) ST_PRINTF(5, 6);
+/* The [16, n_out, n_in] filters of published weights [n_out, n_in, 3, 3]. */
+void st_conv3x3_filters(float *filters, const float *weight, size_t n_in, size_t n_out);
 void st_bind_conv_up(st_binder *b, st_conv_up *out, size_t n_in, size_t n_out, const char *fmt, ...) ST_PRINTF(5, 6);
 /* q, k, v, out below the stem: width -> inner -> width. */
 void st_bind_mha(st_binder *b, st_mha *out, size_t width, size_t inner, size_t heads, const char *fmt, ...) ST_PRINTF(6, 7);

@@ -36,7 +36,7 @@ static void neck_cells(st_model *m)
 static void conv_taps(st_model *m)
 {
     const size_t n = m->detect.mask.conv[0].n_in * m->detect.mask.conv[0].n_out;
-    for (size_t i = 0; i < n; i++) SWAP(float, m->detect.mask.conv[0].taps[n + i], m->detect.mask.conv[0].taps[3 * n + i]);
+    for (size_t i = 0; i < n; i++) SWAP(float, m->detect.mask.conv[0].filters[n + i], m->detect.mask.conv[0].filters[4 * n + i]);
 }
 static void text_ffn(st_model *m) { SWAP(const float *, m->text.blocks[0].fc1.weight, m->text.blocks[1].fc1.weight); }
 static void text_eps(st_model *m) { m->text.ln_final.eps = 1e-2f; }

@@ -73,7 +73,7 @@ static void check_complete(void)
         if (!kc_begin("dispatch: table for %s is complete", st_cpu_level_name(levels[i])))
             continue;
         if (!k->gemm || !k->layer_norm || !k->add || !k->add3 || !k->scale || !k->relu || !k->gelu || !k->max ||
-            !k->exp_sum || !k->rope || !k->moments)
+            !k->exp_sum || !k->rope || !k->moments || !k->winograd_in || !k->winograd_out)
             kc_fail("a kernel is missing");
         if (strcmp(k->level, "avx2") == 0 && strstr(k->gemm_name, "avx512"))
             kc_fail("the AVX2 table multiplies with %s", k->gemm_name);

@@ -56,6 +56,7 @@ static void run_level(st_cpu_level level)
     kc_reductions(k);
     kc_gemm(k);
     kc_int8(k);
+    kc_winograd(k);
     if (own.gemm != k->gemm) {
         kc_gemm(&own);
         kc_int8(&own);

@@ -68,6 +68,7 @@ void kc_elementwise(const st_kernels *k);
 void kc_reductions(const st_kernels *k);
 void kc_gemm(const st_kernels *k);
 void kc_int8(const st_kernels *k);
+void kc_winograd(const st_kernels *k);
 void kc_dispatch(void);
 
 /* One line of --bench: the time of one call at this level. */

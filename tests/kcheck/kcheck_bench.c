@@ -126,12 +126,12 @@ static void bench_gemm(const st_kernels *k, void *arg)
 
 static void bench_gemms(const st_kernels *k, const char *what)
 {
-    /* linear layers' tiles; attention's scores and values; a window's; decoder rows; few rows; a 3x3 convolution's tap
-     */
+    /* linear layers' tiles; attention's scores and values; a window's; decoder rows; few rows; a plane of a 3x3
+     * convolution */
     static gemm_size sizes[] = { { true, 288, 640, 1024 }, { true, 288, 592, 1024 }, { true, 288, 512, 4736 },
                                  { true, 96, 576, 64 },    { false, 96, 64, 576 },   { true, 201, 128, 256 },
                                  { true, 32, 128, 1024 },  { true, 8, 128, 1024 },   { true, 1, 128, 256 },
-                                 { true, 288, 256, 256 } };
+                                 { true, 144, 256, 256 } };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const gemm_size *s = &sizes[i];
         char name[48];

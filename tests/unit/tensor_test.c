@@ -203,6 +203,19 @@ static void conv_reference(const float *x, size_t h, size_t w, size_t n_in, cons
             }
 }
 
+/* What the binder makes of taps [9, n_out, n_in]. */
+static float *filters_of(const float *taps, size_t n_in, size_t n_out)
+{
+    const size_t n = n_out * n_in;
+    float *published = malloc(9 * n * sizeof *published), *filters = malloc(16 * n * sizeof *filters);
+    assert_non_null(published);
+    assert_non_null(filters);
+    for (size_t i = 0; i < 9 * n; i++) published[i % n * 9 + i / n] = taps[i];
+    st_conv3x3_filters(filters, published, n_in, n_out);
+    free(published);
+    return filters;
+}
+
 static void test_conv3x3__against_double(void **state)
 {
     (void)state;
@@ -214,9 +227,10 @@ static void test_conv3x3__against_double(void **state)
         assert_non_null(want);
         conv_reference(x, h, w, n_in, taps, bias, n_out, want);
         const st_run run = run_on(1);
-        st_conv3x3_run(&run, &(st_conv3x3){taps, bias, n_in, n_out}, &(st_conv_input){x, NULL, h, w}, y);
+        float *filters = filters_of(taps, n_in, n_out);
+        st_conv3x3_run(&run, &(st_conv3x3){filters, bias, n_in, n_out}, &(st_conv_input){x, NULL, h, w}, y);
         assert_near(y, want, h * w * n_out, sum_bound(9 * n_in));
-        free(x), free(taps), free(bias), free(y), free(want);
+        free(x), free(taps), free(filters), free(bias), free(y), free(want);
     }
 }
 
@@ -232,9 +246,10 @@ static void test_conv3x3__reads_upsampled_plus_skip(void **state)
             for (size_t i = 0; i < n; i++) x[(r * w + c) * n + i] = low[(r / 2 * (w / 2) + c / 2) * n + i] + skip[(r * w + c) * n + i];
     conv_reference(x, h, w, n, taps, bias, n, want);
     const st_run run = run_on(1);
-    st_conv3x3_run(&run, &(st_conv3x3){taps, bias, n, n}, &(st_conv_input){low, skip, h, w}, y);
+    float *filters = filters_of(taps, n, n);
+    st_conv3x3_run(&run, &(st_conv3x3){filters, bias, n, n}, &(st_conv_input){low, skip, h, w}, y);
     assert_near(y, want, h * w * n, sum_bound(9 * n));
-    free(low), free(skip), free(taps), free(bias), free(y), free(x), free(want);
+    free(low), free(skip), free(taps), free(filters), free(bias), free(y), free(x), free(want);
 }
 
 static void test_conv_up__cells_go_where_they_belong(void **state)

@@ -96,6 +96,45 @@ static void moments_ref(const float *x, size_t n, double shift, double *sum, dou
     *sq += q;
 }
 
+static void winograd_in_ref(float *v, size_t plane, const float *x, size_t row_ld, size_t col_ld, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float t[4][4];
+        for (size_t c = 0; c < 4; c++) {
+            const float *d = x + c * col_ld + i;
+            t[0][c] = d[0] - d[2 * row_ld];
+            t[1][c] = d[row_ld] + d[2 * row_ld];
+            t[2][c] = d[2 * row_ld] - d[row_ld];
+            t[3][c] = d[row_ld] - d[3 * row_ld];
+        }
+        for (size_t r = 0; r < 4; r++) {
+            float *out = v + 4 * r * plane + i;
+            out[0] = t[r][0] - t[r][2];
+            out[plane] = t[r][1] + t[r][2];
+            out[2 * plane] = t[r][2] - t[r][1];
+            out[3 * plane] = t[r][1] - t[r][3];
+        }
+    }
+}
+
+static void winograd_out_ref(float *const y[4], const float *m, size_t plane, const float *bias, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float t[2][4];
+        for (size_t c = 0; c < 4; c++) {
+            const float *s = m + c * plane + i;
+            t[0][c] = s[0] + s[4 * plane] + s[8 * plane];
+            t[1][c] = s[4 * plane] - s[8 * plane] - s[12 * plane];
+        }
+        for (size_t r = 0; r < 2; r++) {
+            if (y[2 * r])
+                y[2 * r][i] = t[r][0] + t[r][1] + t[r][2] + bias[i];
+            if (y[2 * r + 1])
+                y[2 * r + 1][i] = t[r][1] - t[r][2] - t[r][3] + bias[i];
+        }
+    }
+}
+
 void st_kernels_set_ref(st_kernels *k)
 {
     *k = (st_kernels){
@@ -112,6 +151,8 @@ void st_kernels_set_ref(st_kernels *k)
         .exp_sum = exp_sum_ref,
         .rope = rope_ref,
         .moments = moments_ref,
+        .winograd_in = winograd_in_ref,
+        .winograd_out = winograd_out_ref,
     };
     st_kernels_set_int8_ref(k);
 }

@@ -253,6 +253,72 @@ static void FN(moments)(const float *x, size_t n, double shift, double *sum, dou
     *sq += q;
 }
 
+/* B' d of four values a row or a column apart, in place. */
+static inline void FN(winograd_b)(vf *d0, vf *d1, vf *d2, vf *d3)
+{
+    const vf a = vf_sub(*d0, *d2), b = vf_add(*d1, *d2), c = vf_sub(*d2, *d1), d = vf_sub(*d1, *d3);
+    *d0 = a, *d1 = b, *d2 = c, *d3 = d;
+}
+
+/* m is VF_N or the rest of the row. */
+static inline vf FN(load_some)(const float *p, size_t m) { return m == VF_N ? vf_load(p) : vf_load_n(p, m); }
+static inline void FN(store_some)(float *p, vf v, size_t m)
+{
+    if (m == VF_N)
+        vf_store(p, v);
+    else
+        vf_store_n(p, v, m);
+}
+
+static inline void FN(winograd_in_some)(float *v, size_t plane, const float *x, size_t row_ld, size_t col_ld, size_t m)
+{
+    vf t[4][4];
+    for (size_t c = 0; c < 4; c++) {
+        for (size_t r = 0; r < 4; r++)
+            t[r][c] = FN(load_some)(x + r * row_ld + c * col_ld, m);
+        FN(winograd_b)(&t[0][c], &t[1][c], &t[2][c], &t[3][c]);
+    }
+    for (size_t r = 0; r < 4; r++) {
+        FN(winograd_b)(&t[r][0], &t[r][1], &t[r][2], &t[r][3]);
+        for (size_t c = 0; c < 4; c++)
+            FN(store_some)(v + (4 * r + c) * plane, t[r][c], m);
+    }
+}
+
+static void FN(winograd_in)(float *v, size_t plane, const float *x, size_t row_ld, size_t col_ld, size_t n)
+{
+    size_t i = 0;
+    for (; i + VF_N <= n; i += VF_N)
+        FN(winograd_in_some)(v + i, plane, x + i, row_ld, col_ld, VF_N);
+    if (i < n)
+        FN(winograd_in_some)(v + i, plane, x + i, row_ld, col_ld, n - i);
+}
+
+static inline void FN(winograd_out_some)(float *const y[4], size_t i, const float *s, size_t plane, vf bias, size_t m)
+{
+    vf t[2][4];
+    for (size_t c = 0; c < 4; c++) {
+        const vf s1 = FN(load_some)(s + (4 + c) * plane, m), s2 = FN(load_some)(s + (8 + c) * plane, m);
+        t[0][c] = vf_add(vf_add(FN(load_some)(s + c * plane, m), s1), s2);
+        t[1][c] = vf_sub(vf_sub(s1, s2), FN(load_some)(s + (12 + c) * plane, m));
+    }
+    for (size_t r = 0; r < 2; r++) {
+        if (y[2 * r])
+            FN(store_some)(y[2 * r] + i, vf_add(vf_add(vf_add(t[r][0], t[r][1]), t[r][2]), bias), m);
+        if (y[2 * r + 1])
+            FN(store_some)(y[2 * r + 1] + i, vf_add(vf_sub(vf_sub(t[r][1], t[r][2]), t[r][3]), bias), m);
+    }
+}
+
+static void FN(winograd_out)(float *const y[4], const float *m, size_t plane, const float *bias, size_t n)
+{
+    size_t i = 0;
+    for (; i + VF_N <= n; i += VF_N)
+        FN(winograd_out_some)(y, i, m + i, plane, vf_load(bias + i), VF_N);
+    if (i < n)
+        FN(winograd_out_some)(y, i, m + i, plane, vf_load_n(bias + i, n - i), n - i);
+}
+
 static void FN(set_rows)(st_kernels *k)
 {
     k->layer_norm = FN(layer_norm);
@@ -265,4 +331,6 @@ static void FN(set_rows)(st_kernels *k)
     k->exp_sum = FN(exp_sum);
     k->rope = FN(rope);
     k->moments = FN(moments);
+    k->winograd_in = FN(winograd_in);
+    k->winograd_out = FN(winograd_out);
 }
