@@ -206,13 +206,14 @@ static void run_stages(bench *b)
     TIMED(b, "neck", 141.34, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision.neck, d, "neck", x, &f));
     const uint32_t ids[5] = {1, 2, 3, 4, 5};
     TIMED(b, "text encoder, 5 tokens", 3.04, tokens, 5 * D, if (st_text_encode(&b->run, &b->text, ids, 5, tokens, &err) != ST_OK) exit(1));
-    float *geo = st_run_floats(&b->run, 1, D), *fused = st_run_floats(&b->run, N, D), *prompt = st_run_floats(&b->run, 6, D);
+    float *geo = st_run_floats(&b->run, 1, D), *fused = st_run_floats(&b->run, N, D), *shared = st_run_floats(&b->run, N, D), *prompt = st_run_floats(&b->run, 6, D);
     st_queries q = {st_run_floats(&b->run, d->n_queries, D), st_run_floats(&b->run, d->n_queries, 4), st_run_floats(&b->run, d->n_queries, 1), 0.0f};
     float *pixels = st_run_floats(&b->run, 16 * N, D), *logits = st_run_floats(&b->run, 20, 16 * N);
     memcpy(prompt, b->noise, 6 * D * sizeof *prompt);
     base = st_arena_mark(&b->arena);
     TIMED(b, "exemplar encoder, CLS", 4.10, geo, D, st_geo_run(&b->run, &b->detect, f.level[2], NULL, 0, geo));
-    TIMED(b, "fusion encoder", 254.0, fused, N * D, st_fusion_run(&b->run, &b->detect, f.level[2], prompt, 6, fused));
+    TIMED(b, "fusion, shared by prompts", 30.2, shared, N * D, st_fusion_share(&b->run, &b->detect, f.level[2], shared));
+    TIMED(b, "fusion encoder, the rest", 223.8, fused, N * D, st_fusion_run(&b->run, &b->detect, shared, prompt, 6, fused));
     TIMED(b, "decoder and scores", 20.4, q.state, d->n_queries * D, st_decoder_run(&b->run, &b->detect, fused, prompt, 6, &q));
     TIMED(b, "mask head, pixels", 55.7, pixels, 16 * N * D, st_mask_pixels(&b->run, &b->detect, fused, prompt, 6, f.level[1], f.level[0], pixels));
     TIMED(b, "mask head, 20 masks", 0.85, logits, 20 * 16 * N, st_mask_logits(&b->run, &b->detect, pixels, q.state, 20, logits));

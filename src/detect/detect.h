@@ -87,8 +87,10 @@ void st_detect_free(st_detect *d);
 
 /* Exemplar boxes and the CLS token, which comes last: out [n_boxes + 1, D]. `p1` is the [N, D] neck level. */
 void st_geo_run(const st_run *run, const st_detect *d, const float *p1, const st_geo_box *boxes, size_t n_boxes, float *out);
+/* What no prompt changes: p1 after the first fusion layer's self-attention, shared [N, D]. */
+void st_fusion_share(const st_run *run, const st_detect *d, const float *p1, float *shared);
 /* x [N, D] = the encoded picture in the light of prompt [L, D]. */
-void st_fusion_run(const st_run *run, const st_detect *d, const float *p1, const float *prompt, size_t n_prompt, float *x);
+void st_fusion_run(const st_run *run, const st_detect *d, const float *shared, const float *prompt, size_t n_prompt, float *x);
 /* What the decoder says of every query. */
 typedef struct st_queries {
     float *state;  /* [Q, D] after the shared norm */

@@ -198,7 +198,7 @@ static st_status run_stages(st_session *s, const check_input *in, st_error *err)
         float *tokens = st_run_floats(&run, in->n_ids, D);
         status = st_text_encode(&run, &m->text, in->ids, in->n_ids, tokens, err);
         st_detection found;
-        st_detect_prompt(&run, &m->detect, &picture->features, tokens, in->n_ids, &in->box, in->n_boxes, true, &found);
+        st_detect_prompt(&run, &m->detect, &picture->features, NULL, tokens, in->n_ids, &in->box, in->n_boxes, true, &found);
         float *pixels = st_run_floats(&run, pixels_n, D), *logits = st_run_floats(&run, Q, pixels_n);
         st_mask_pixels(&run, &m->detect, found.fused, found.prompt, found.n_prompt, picture->features.level[1], picture->features.level[0], pixels);
         st_mask_logits(&run, &m->detect, pixels, found.queries.state, Q, logits);

@@ -61,6 +61,15 @@ ST_MUSTCHECK st_status st_plan_click(size_t *bytes, const st_model *model, size_
 void st_plan_describe(st_model *model);
 
 /* ---- picture ---- */
+
+/* What prompts need of a picture and no prompt changes, made when the first one comes; whoever finds it made only reads. */
+typedef struct st_shared {
+    pthread_mutex_t lock;
+    bool made;
+    float *fusion; /* [N, D], st_fusion_share; points into the picture's block, as cls does */
+    float *cls;    /* [D], the exemplar encoder's answer to no box */
+} st_shared;
+
 struct st_picture {
     atomic_uint owners;
     st_model *model;
@@ -68,6 +77,7 @@ struct st_picture {
     st_features features;    /* levels point into `block` */
     bool for_clicks;
     st_click_features click; /* the same; only with for_clicks */
+    st_shared *shared;
     float *block;
     char *source;            /* or NULL */
 };
@@ -147,9 +157,9 @@ typedef struct st_detection {
     size_t n_prompt;
     st_queries queries;
 } st_detection;
-/* Everything of a prompt but the masks; in planning mode only memory is counted. `tokens` [n_tokens, D]. */
-void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const float *tokens, size_t n_tokens, const st_geo_box *boxes,
-                      size_t n_boxes, bool with_geo, st_detection *out);
+/* Everything of a prompt but the masks; in planning mode only memory is counted. `tokens` [n_tokens, D]. `shared` is made, or NULL: computed on the spot. */
+void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const st_shared *shared, const float *tokens, size_t n_tokens,
+                      const st_geo_box *boxes, size_t n_boxes, bool with_geo, st_detection *out);
 enum { ST_MASK_CHUNK = 32 }; /* masks whose low-resolution logits exist at one time */
 
 #endif

@@ -9,10 +9,13 @@
 st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t height, bool for_clicks, st_error *err)
 {
     const size_t level = (size_t)m->dims->grid * m->dims->grid * m->dims->width; /* floats of the n x n map */
-    const size_t n_bytes = (for_clicks ? 25 : 21) * level * sizeof(float);
+    const size_t D = m->dims->width, n_bytes = ((for_clicks ? 26 : 22) * level + D) * sizeof(float);
     st_picture *p = st_calloc(1, sizeof *p);
-    float *block = p ? st_aligned(n_bytes, 64) : NULL;
-    if (!block) {
+    st_shared *shared = st_calloc(1, sizeof *shared);
+    float *block = p && shared ? st_aligned(n_bytes, 64) : NULL;
+    if (!block || pthread_mutex_init(&shared->lock, NULL) != 0) {
+        st_free(block);
+        st_free(shared);
         st_free(p);
         return st_fail(err, ST_ERR_NOMEM, "picture: out of memory for %zu bytes of features", n_bytes);
     }
@@ -24,7 +27,11 @@ st_status st_picture_new(st_picture **out, st_model *m, uint32_t width, uint32_t
     p->block = block;
     p->features = (st_features){{block, block + 16 * level, block + 20 * level}};
     p->for_clicks = for_clicks;
-    if (for_clicks) p->click = (st_click_features){block + 21 * level, block + 22 * level, block + 23 * level};
+    p->shared = shared;
+    shared->fusion = block + 21 * level;
+    shared->cls = block + 22 * level;
+    float *click = shared->cls + D;
+    if (for_clicks) p->click = (st_click_features){click, click + level, click + 2 * level};
     *out = p;
     return ST_OK;
 }
@@ -49,6 +56,8 @@ void st_picture_free(st_picture *p)
 {
     if (!p || atomic_fetch_sub(&p->owners, 1) != 1) return;
     st_model_free(p->model);
+    pthread_mutex_destroy(&p->shared->lock);
+    st_free(p->shared);
     st_free(p->source);
     st_free(p->block);
     st_free(p);

@@ -19,7 +19,7 @@ st_status st_plan_segment(size_t *bytes, const st_model *m, size_t n_tokens, siz
     const st_status status = st_text_encode(&run, &m->text, NULL, n_tokens, tokens, err);
     if (status != ST_OK) return status;
     st_detection found;
-    st_detect_prompt(&run, &m->detect, &(st_features){{NULL, NULL, NULL}}, tokens, n_tokens, NULL, n_boxes, true, &found);
+    st_detect_prompt(&run, &m->detect, &(st_features){{NULL, NULL, NULL}}, NULL, tokens, n_tokens, NULL, n_boxes, true, &found);
     float *pixels = st_run_floats(&run, 16 * n * n, D);
     st_mask_pixels(&run, &m->detect, NULL, NULL, found.n_prompt, NULL, NULL, pixels);
     const size_t chunk = d->n_queries < ST_MASK_CHUNK ? d->n_queries : ST_MASK_CHUNK;
@@ -40,7 +40,7 @@ st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
     const st_status status = st_vision_encode(&run, &m->vision, px, x, &(st_features){{NULL, NULL, NULL}}, err);
     if (status != ST_OK) return status;
     plan->encode_scratch = arena.peak;
-    plan->features = 21 * n * n * D * sizeof(float);
+    plan->features = (22 * n * n + 1) * D * sizeof(float); /* levels of 16, 4 and 1 times N; what prompts share */
     if (d->has_click) {
         st_click_features_run(&run, &m->click, x, &(st_click_features){NULL, NULL, NULL});
         plan->click_encode_scratch = arena.peak;

@@ -109,7 +109,7 @@ static void stages_of_case(st_session *s, const golden_set *set, const golden_ca
     }
     st_detection found;
     const bool with_geo = !c->hf_text_only && !(mut && mut->drop_cls && c->n_boxes == 0);
-    st_detect_prompt(&run, &m->detect, &picture->features, tokens, n_valid, boxes, c->n_boxes, with_geo, &found);
+    st_detect_prompt(&run, &m->detect, &picture->features, NULL, tokens, n_valid, boxes, c->n_boxes, with_geo, &found);
     float *pixels = st_run_floats(&run, side * side, D), *logits = st_run_floats(&run, d->n_queries, side * side);
     st_mask_pixels(&run, &m->detect, found.fused, found.prompt, found.n_prompt, picture->features.level[1], picture->features.level[0], pixels);
     st_mask_logits(&run, &m->detect, pixels, found.queries.state, d->n_queries, logits);

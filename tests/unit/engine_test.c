@@ -422,6 +422,53 @@ static void test_cancel__stops_and_can_be_reset(void **state)
     st_cancel_free(cancel);
 }
 
+static void cancel_at_once(void *user, const char *stage, size_t done, size_t total)
+{
+    (void)total;
+    if (strcmp(stage, "phrase") == 0 && done == 1) st_cancel_set(user);
+}
+
+static void look_away(void *user, const char *name, float *data, size_t rows, size_t cols)
+{
+    (void)data, (void)rows, (void)cols;
+    if (strcmp(name, "geo.out") == 0) ++*(size_t *)user;
+}
+
+/* What prompts share is made by the first that gets through, and changes no bit: a session with a probe makes it anew. */
+static void test_segment__shares_what_no_prompt_changes(void **state)
+{
+    (void)state;
+    st_cancel *cancel = st_cancel_new();
+    st_session_options opts = ST_SESSION_OPTIONS_INIT;
+    st_session *first = NULL, *s = session_on(models[0]);
+    st_prompt prompt = ST_PROMPT_INIT;
+    st_result *r = NULL;
+    size_t n_seen = 0;
+    opts.cancel = cancel, opts.progress = cancel_at_once, opts.progress_user = cancel;
+    assert_int_equal(st_session_new(&first, models[0], &opts, NULL), ST_OK);
+    st_picture *p = encoded(s);
+    prompt.phrase = "apple";
+    assert_false(p->shared->made);
+    st_cancel_set(cancel);
+    assert_int_equal(st_segment(&r, first, p, &prompt, NULL, NULL), ST_ERR_CANCELLED);
+    assert_false(p->shared->made);
+    st_cancel_reset(cancel);
+    assert_int_equal(st_segment(&r, first, p, &prompt, NULL, NULL), ST_ERR_CANCELLED); /* after it was made */
+    assert_true(p->shared->made);
+    for (size_t k = 0; k < 4; k++) {
+        s->probe = NULL;
+        st_result *shared = segmented(s, p, phrases[k], NULL, 0);
+        s->probe = look_away, s->probe_user = &n_seen;
+        st_result *anew = segmented(s, p, phrases[k], NULL, 0);
+        assert_same_result(shared, anew);
+        st_result_free(shared), st_result_free(anew);
+    }
+    assert_int_equal(n_seen, 4);
+    st_picture_free(p);
+    st_session_free(first), st_session_free(s);
+    st_cancel_free(cancel);
+}
+
 static void test_plan__is_what_the_run_uses(void **state)
 {
     (void)state;
@@ -532,6 +579,7 @@ int main(void)
         cmocka_unit_test(test_api__nulls_are_refused),
         cmocka_unit_test(test_encode__pixel_formats_agree),
         cmocka_unit_test(test_cancel__stops_and_can_be_reset),
+        cmocka_unit_test(test_segment__shares_what_no_prompt_changes),
         cmocka_unit_test(test_plan__is_what_the_run_uses),
         cmocka_unit_test(test_lifetimes__any_order),
         cmocka_unit_test(test_memory__every_failure_is_an_error),
