@@ -1,7 +1,7 @@
 /* attention.c: softmax(q kᵀ / sqrt(d) + bias) v without the score matrix.
  *
  * The decision: an item is one block of queries of one head; keys are streamed in blocks, with the running maximum and sum of "online softmax" (Milakov & Gimelshein 2018;
- * FlashAttention), so the scores that exist at one time are QUERY_BLOCK x KEY_BLOCK floats per thread and stay in its L2 cache.
+ * FlashAttention), so the scores that exist at one time are at most QUERY_BLOCK x KEY_BLOCK floats per thread and stay in its L2 cache.
  */
 #include "tensor/tensor.h"
 
@@ -11,7 +11,7 @@
 
 /* For a few queries (the exemplar encoder's CLS looks at 5,184 keys alone) the library adds one product after the other into the sum. Short blocks, each summed from zero, keep
  * its rounding error that of a blocked sum; speed does not matter there. */
-enum { QUERY_BLOCK = 96, KEY_BLOCK = 576, FEW_QUERIES = 16, KEY_BLOCK_FEW_QUERIES = 64 };
+enum { QUERY_BLOCK = 192, KEY_BLOCK = 576, FEW_QUERIES = 16, KEY_BLOCK_FEW_QUERIES = 64 };
 
 typedef struct attention_job {
     const st_kernels *k;
@@ -19,7 +19,7 @@ typedef struct attention_job {
     float *scratch;          /* per slot: slot_floats */
     size_t slot_floats;
     size_t n_blocks;         /* query blocks per sequence and head */
-    size_t key_block;
+    size_t query_block, key_block;
     float scale;
 } attention_job;
 
@@ -97,14 +97,14 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     const st_attention *a = job->a;
     const size_t d = a->head_width, seq = item / job->n_blocks / a->heads;
     float *scratch = job->scratch + slot * job->slot_floats;
-    block b = {.head = item / job->n_blocks % a->heads, .first = item % job->n_blocks * QUERY_BLOCK};
-    b.n = a->n_q - b.first < QUERY_BLOCK ? a->n_q - b.first : QUERY_BLOCK;
+    block b = {.head = item / job->n_blocks % a->heads, .first = item % job->n_blocks * job->query_block};
+    b.n = a->n_q - b.first < job->query_block ? a->n_q - b.first : job->query_block;
     b.q = scratch;
-    b.sum = b.q + QUERY_BLOCK * d;
-    b.part = b.sum + QUERY_BLOCK * d;
-    b.max = b.part + QUERY_BLOCK * d;
-    b.total = b.max + QUERY_BLOCK;
-    b.scores = b.total + QUERY_BLOCK;
+    b.sum = b.q + job->query_block * d;
+    b.part = b.sum + job->query_block * d;
+    b.max = b.part + job->query_block * d;
+    b.total = b.max + job->query_block;
+    b.scores = b.total + job->query_block;
     for (size_t i = 0; i < b.n; i++) {
         const float *q = a->q + (seq * a->n_q + b.first + i) * a->ld_q + b.head * d;
         for (size_t c = 0; c < d; c++) b.q[i * d + c] = q[c] * job->scale;
@@ -129,10 +129,11 @@ void st_attention_run(const st_run *run, const st_attention *a)
     }
     const size_t mark = st_arena_mark(run->arena);
     attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK};
+    job.query_block = job.n_blocks ? (a->n_q + job.n_blocks - 1) / job.n_blocks : 0; /* evenly cut */
     const size_t longest = a->n_q > FEW_QUERIES ? KEY_BLOCK : KEY_BLOCK_FEW_QUERIES, n_key_blocks = (a->n_k + longest - 1) / longest;
     job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
     job.scale = 1.0f / sqrtf((float)a->head_width);
-    job.slot_floats = st_round_up(QUERY_BLOCK * (3 * a->head_width + 2 + job.key_block), 16);
+    job.slot_floats = st_round_up(job.query_block * (3 * a->head_width + 2 + job.key_block), 16);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), job.slot_floats);
     if (!st_run_idle(run)) st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
     st_arena_rewind(run->arena, mark);
