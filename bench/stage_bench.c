@@ -1,6 +1,6 @@
 /* stage_bench.c: times the stages of the model at the published sizes with random weights, without any weights file: layers of one shape share one buffer.
  *
- *     stage_bench [--threads N] [--runs N] [--json]
+ *     stage_bench [--threads N] [--runs N] [--only PART] [--json]     PART of the stages' names
  *
  * Prints seconds (median), the share of the matrix rate measured in the same run, and GFLOP/s: of the products that are made, so 3x3 convolutions count
  * with the 16 products per four outputs of tensor/conv.c, not with 36. Outputs are checked for finite values, so that a skipped stage
@@ -26,6 +26,7 @@ typedef struct bench {
     size_t n_noise;
     unsigned runs;
     bool json, first;
+    const char *only; /* or NULL */
     double gemm_rate; /* FLOP/s of a large product, all threads */
 } bench;
 
@@ -166,6 +167,7 @@ static void report(bench *b, const char *name, double *seconds, double gflop, co
 
 #define TIMED(b, name, gflop, out, n_out, ...)                                       \
     do {                                                                             \
+        if ((b)->only && !strstr(name, (b)->only)) break;                            \
         double seconds_[64];                                                         \
         for (unsigned r_ = 0; r_ < (b)->runs; r_++) {                                \
             st_arena_rewind(&(b)->arena, base);                                      \
@@ -199,8 +201,10 @@ static void run_stages(bench *b)
     st_error err;
     float *px = st_run_floats(&b->run, (size_t)d->image_size * d->image_size, 3), *x = st_run_floats(&b->run, N, V);
     for (size_t i = 0; i < (size_t)d->image_size * d->image_size * 3; i++) px[i] = sinf((float)i * 0.37f);
-    const st_features f = {{st_run_floats(&b->run, 16 * N, D), st_run_floats(&b->run, 4 * N, D), st_run_floats(&b->run, N, D)}};
+    st_features f = {{st_run_floats(&b->run, 16 * N, D), st_run_floats(&b->run, 4 * N, D), st_run_floats(&b->run, N, D)}};
     float *tokens = st_run_floats(&b->run, d->context, D);
+    for (size_t l = 0; b->only && l < 3; l++) /* stages that are left out leave nothing for the next */
+        for (size_t i = 0; i < (size_t)(l == 0 ? 16 : l == 1 ? 4 : 1) * N * D; i++) f.level[l][i] = b->noise[i % b->n_noise];
     size_t base = st_arena_mark(&b->arena);
     TIMED(b, "ViT trunk", 5398.57, x, N * V, st_vit_run(&b->run, &b->vision, px, x));
     TIMED(b, "neck", 141.34, f.level[0], 16 * N * D, st_neck_run(&b->run, &b->vision.neck, d, "neck", x, &f));
@@ -210,6 +214,7 @@ static void run_stages(bench *b)
     st_queries q = {st_run_floats(&b->run, d->n_queries, D), st_run_floats(&b->run, d->n_queries, 4), st_run_floats(&b->run, d->n_queries, 1), 0.0f};
     float *pixels = st_run_floats(&b->run, 16 * N, D), *logits = st_run_floats(&b->run, 20, 16 * N);
     memcpy(prompt, b->noise, 6 * D * sizeof *prompt);
+    for (size_t i = 0; b->only && i < N * D; i++) shared[i] = fused[i] = b->noise[i];
     base = st_arena_mark(&b->arena);
     TIMED(b, "exemplar encoder, CLS", 4.10, geo, D, st_geo_run(&b->run, &b->detect, f.level[2], NULL, 0, geo));
     TIMED(b, "fusion, shared by prompts", 30.2, shared, N * D, st_fusion_share(&b->run, &b->detect, f.level[2], shared));
@@ -229,9 +234,10 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) threads = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--runs") == 0 && i + 1 < argc) b.runs = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) b.only = argv[++i];
         else if (strcmp(argv[i], "--json") == 0) b.json = true;
         else {
-            fprintf(stderr, "usage: stage_bench [--threads N] [--runs N] [--json]\n");
+            fprintf(stderr, "usage: stage_bench [--threads N] [--runs N] [--only PART] [--json]\n");
             return 2;
         }
     }
