@@ -66,6 +66,13 @@ class Found:
                     out[x - x0, low - y0:high - y0] = True
         return out.T
 
+    def whole(self, width):
+        """bool [height, width], for pictures that are small enough."""
+        out = np.zeros(width * self.height, bool)
+        for start, end in zip(self.starts, self.ends):
+            out[start:end] = True
+        return out.reshape(width, self.height).T
+
     def iou(self, box, mask):
         if self.columns[0] >= box[2] or self.columns[1] <= box[0]:
             return 0.0
