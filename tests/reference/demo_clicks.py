@@ -83,7 +83,7 @@ def stencil_answers(args, picture, todo):
     """The chosen mask after each question's last verb: one conversation, a reset between questions."""
     from pycocotools import mask
     lines = [verb for _, verbs, _ in todo for verb in [{"op": "reset"}] + verbs]
-    command = [args.stencil, "click", "--hf", "--quiet", "-m", args.model, picture]
+    command = [args.stencil, "click", "--hf", "--resize", "cpu", "--quiet", "-m", args.model, picture]
     done = subprocess.run(command, input="".join(json.dumps(line) + "\n" for line in lines), capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
