@@ -1,10 +1,12 @@
 /* duplicates.c: which objects of a picture are one and the same (duplicates.h).
  *
- * Pairs that share enough are found from left to right, so that cost follows the objects that overlap and not the
- * square of their number; who displaces whom is then settled by score.
+ * Pairs that could share enough, by their boxes and areas, are found from left to right, so that cost follows the objects
+ * that overlap and not the square of their number; who displaces whom is then settled by score, and only there runs are
+ * walked: not for one that is displaced already, and no further than it takes to know.
  */
 #include "label/duplicates.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include "front/fault.h"
 
@@ -52,20 +54,19 @@ static bool comparable(const finder *f, const st_label_object *a, const st_label
     return f->how->across_classes;
 }
 
-static double shared(const finder *f, const item *a, const item *b)
+/* Whether sharing `both` pixels makes objects of these areas one; what holds for some holds for more. */
+static bool enough(const st_label_duplicates *how, double a, double b, double both)
 {
-    const double w = (a->box[2] < b->box[2] ? a->box[2] : b->box[2]) - (a->box[0] > b->box[0] ? a->box[0] : b->box[0]);
-    const double h = (a->box[3] < b->box[3] ? a->box[3] : b->box[3]) - (a->box[1] > b->box[1] ? a->box[1] : b->box[1]);
-    if (!(w > 0 && h > 0)) return 0;
-    const st_rle *p = &f->objects[a->object].mask, *q = &f->objects[b->object].mask;
-    return p->n_counts > 0 && q->n_counts > 0 ? (double)st_rle_intersection(p, q) : w * h;
+    const double of = how->measure == ST_LABEL_BY_SMALLER ? fmin(a, b) : a + b - both;
+    return both > (double)how->threshold * of && both > 0;
 }
 
-static bool is_duplicate(const finder *f, const item *a, const item *b)
+/* As far as boxes and areas tell; where an object has no mask, that is all. */
+static bool could_be_one(const finder *f, const item *a, const item *b)
 {
-    const double both = shared(f, a, b), smaller = a->area < b->area ? a->area : b->area;
-    const double of = f->how->measure == ST_LABEL_BY_SMALLER ? smaller : a->area + b->area - both;
-    return both > (double)f->how->threshold * of && both > 0;
+    const double w = fmin(a->box[2], b->box[2]) - fmax(a->box[0], b->box[0]);
+    const double h = fmin(a->box[3], b->box[3]) - fmax(a->box[1], b->box[1]);
+    return w > 0 && h > 0 && enough(f->how, a->area, b->area, fmin(w * h, fmin(a->area, b->area)));
 }
 
 /* ---- pairs ---- */
@@ -90,7 +91,7 @@ static st_status find_pairs(finder *f, st_error *err)
         const item *a = &f->items[i];
         for (size_t k = i + 1; status == ST_OK && k < f->n && f->items[k].box[0] < a->box[2]; k++) {
             const item *b = &f->items[k];
-            if (!comparable(f, &f->objects[a->object], &f->objects[b->object]) || !is_duplicate(f, a, b)) continue;
+            if (!comparable(f, &f->objects[a->object], &f->objects[b->object]) || !could_be_one(f, a, b)) continue;
             status = note(f, a->rank, b->rank, err);
         }
     }
@@ -125,13 +126,60 @@ static int by_rank(const void *a, const void *b)
     return x->better < y->better ? -1 : x->better > y->better;
 }
 
+/* ---- runs ---- */
+
+/* A walk over the runs of a mask. */
+typedef struct walk {
+    const uint32_t *counts;
+    size_t n, at;
+    uint32_t left; /* pixels of the run `at`; odd runs are the mask's */
+    uint64_t seen; /* pixels of the mask that were passed */
+} walk;
+
+static walk walk_start(const st_rle *mask)
+{
+    return (walk){ .counts = mask->counts, .n = mask->n_counts, .left = mask->counts[0] };
+}
+
+/* Without branches: where the runs of two masks end is noise to a processor. */
+static void walk_on(walk *w, uint32_t step)
+{
+    w->seen += step & -(uint32_t)(w->at & 1);
+    w->left -= step;
+    const uint32_t ended = w->left == 0;
+    w->at += ended;
+    w->left |= w->counts[w->at < w->n ? w->at : w->n - 1] & -ended;
+}
+
+static bool is_one(const st_label_duplicates *how, const st_label_object *a, const st_label_object *b)
+{
+    if (a->mask.n_counts == 0 || b->mask.n_counts == 0) return true; /* boxes have said so */
+    const double area_a = (double)a->area, area_b = (double)b->area;
+    walk p = walk_start(&a->mask), q = walk_start(&b->mask);
+    uint64_t both = 0;
+    while (p.at < p.n && q.at < q.n) {
+        for (int i = 0; i < 1024 && p.at < p.n && q.at < q.n; i++) {
+            const uint32_t step = p.left < q.left ? p.left : q.left;
+            both += step & -(uint32_t)(p.at & q.at & 1);
+            walk_on(&p, step);
+            walk_on(&q, step);
+        }
+        if (enough(how, area_a, area_b, (double)both)) return true;
+        const double rest = fmin(area_a - (double)p.seen, area_b - (double)q.seen);
+        if (!enough(how, area_a, area_b, (double)both + rest)) return false;
+    }
+    return false;
+}
+
 /* Whoever could displace an object is settled before it. */
-static void settle(st_label_object *objects, const ranked *order, const pair *pairs, size_t n)
+static void settle(st_label_object *objects, const st_label_duplicates *how, const ranked *order, const pair *pairs,
+                   size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         st_label_object *worse = &objects[order[pairs[i].worse].object];
         const size_t better = order[pairs[i].better].object;
-        if (worse->displaced_by < 0 && objects[better].displaced_by < 0) worse->displaced_by = (int32_t)better;
+        if (worse->displaced_by >= 0 || objects[better].displaced_by >= 0) continue;
+        if (is_one(how, worse, &objects[better])) worse->displaced_by = (int32_t)better;
     }
 }
 
@@ -158,7 +206,7 @@ st_status st_label_mark_duplicates(st_label_picture *picture, const st_label_dup
     }
     if (status == ST_OK && f.n_pairs > 0) {
         qsort(f.pairs, f.n_pairs, sizeof *f.pairs, by_rank);
-        settle(picture->objects, order, f.pairs, f.n_pairs);
+        settle(picture->objects, how, order, f.pairs, f.n_pairs);
     }
     free(order);
     free(f.items);

@@ -202,6 +202,38 @@ static void test_duplicates__as_the_rule_says(void **state)
     assert_true(n_displaced > 500);
 }
 
+/* Noise of thousands of runs, some of it a copy with so many pixels changed that what is shared lies about the threshold: whether two are one shows
+ * late in the walk over their runs, early, or at once by their areas. */
+static void test_duplicates__of_noise(void **state)
+{
+    (void)state;
+    static uint8_t base[SIDE * SIDE], dense[SIDE * SIDE];
+    uint32_t seed = 11;
+    size_t n_displaced = 0, n_standing = 0;
+    for (int turn = 0; turn < 60; turn++) {
+        st_label_picture p = { .width = SIDE, .height = SIDE };
+        const uint32_t density = 20 + next_random(&seed, 70);
+        for (size_t k = 0; k < sizeof base; k++) base[k] = next_random(&seed, 100) < density;
+        for (uint32_t i = 0; i < 12; i++) {
+            const uint32_t changed = next_random(&seed, 40), from = next_random(&seed, 2) * SIDE * SIDE / 2;
+            const uint32_t other = 10 + next_random(&seed, 90);
+            for (uint32_t k = 0; k < sizeof dense; k++)
+                dense[k] = k >= from && next_random(&seed, 100) < changed ? next_random(&seed, 100) < other : base[k];
+            st_label_object o = { .class_id = 1 + i % 2, .phrase = next_random(&seed, 2), .score = (float)next_random(&seed, 1000) / 1000.0f };
+            assert_int_equal(st_rle_from_dense(&o.mask, dense, SIDE, SIDE, SIDE, NULL), ST_OK);
+            o.area = st_rle_area(&o.mask);
+            assert_int_equal(st_label_picture_add(&p, &o, NULL), ST_OK);
+        }
+        assert_true(p.objects[0].mask.n_counts > 500);
+        const st_label_duplicates how = { turn % 2 ? ST_LABEL_BY_IOU : ST_LABEL_BY_SMALLER, 0.7f + 0.05f * (float)(turn % 5), turn % 3 > 0 };
+        mark(&p, how.measure, how.threshold, how.across_classes);
+        check_slowly(&p, &how);
+        for (size_t i = 0; i < p.n_objects; i++) *(p.objects[i].displaced_by >= 0 ? &n_displaced : &n_standing) += 1;
+        st_label_picture_free(&p);
+    }
+    assert_true(n_displaced > 100 && n_standing > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_duplicates__of_boxes),
         cmocka_unit_test(test_duplicates__come_back),
         cmocka_unit_test(test_duplicates__as_the_rule_says),
+        cmocka_unit_test(test_duplicates__of_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
