@@ -1,6 +1,7 @@
 /* matmul_dnnl.c: a primitive is made once per shape and kept: a model has some dozens of shapes. Weights stay where they
- * are; the library re-orders a block of them at a time in scratch memory. That is ours, one piece per call: the
- * library's own belongs to the thread that made the primitive, and two threads would write into it at once.
+ * are; the library re-orders a block of them at a time in scratch memory. That is ours, one piece per thread, kept
+ * until the thread ends: the library's own belongs to the thread that made the primitive, and two threads would write into
+ * it at once.
  */
 #include "kernels/dnnl/matmul_dnnl.h"
 
@@ -110,11 +111,53 @@ static const kept *find(const shape *s, kept *spare)
     return found;
 }
 
+/* A thread's scratch memory, as large as its largest product wanted. */
+typedef struct desk {
+    void *scratch;
+    size_t n_bytes;
+} desk;
+static pthread_key_t desk_key; /* the thread's desk */
+static pthread_once_t desk_once = PTHREAD_ONCE_INIT;
+static bool has_desks;
+
+static void free_desk(void *arg)
+{
+    desk *d = arg;
+    st_free(d->scratch);
+    st_free(d);
+}
+
+static void make_key(void)
+{
+    has_desks = pthread_key_create(&desk_key, free_desk) == 0;
+}
+
+/* NULL without memory. */
+static void *scratch_of_thread(size_t n)
+{
+    pthread_once(&desk_once, make_key);
+    desk *d = has_desks ? pthread_getspecific(desk_key) : NULL;
+    if (has_desks && !d) {
+        d = st_calloc(1, sizeof *d);
+        if (d && pthread_setspecific(desk_key, d) != 0) {
+            st_free(d);
+            d = NULL;
+        }
+    }
+    if (!d) return NULL;
+    if (d->n_bytes < n) {
+        st_free(d->scratch);
+        d->scratch = st_aligned(n, 64);
+        d->n_bytes = d->scratch ? n : 0;
+    }
+    return d->scratch;
+}
+
 static bool multiply(const kept *p, const uint8_t *a, const int8_t *b, int32_t *c)
 {
     dnnl_memory_t memory[4] = { NULL };
     dnnl_stream_t stream = NULL;
-    void *scratch = p->primitive ? st_aligned(p->scratch, 64) : NULL;
+    void *scratch = p->primitive ? scratch_of_thread(p->scratch) : NULL;
     if (!scratch) return false;
     /* the library's handles are not const; it reads a and b only */
     dnnl_status_t status = dnnl_memory_create(&memory[0], DESC(p->a), engine, (void *)(uintptr_t)a);
@@ -132,7 +175,6 @@ static bool multiply(const kept *p, const uint8_t *a, const int8_t *b, int32_t *
     for (size_t i = 0; i < 4; i++)
         if (memory[i]) (void)dnnl_memory_destroy(memory[i]);
     if (stream) (void)dnnl_stream_destroy(stream);
-    st_free(scratch);
     return status == dnnl_success;
 }
 

@@ -1,0 +1,15 @@
+# Heap calls of a forward pass, with this program's malloc before the C library's; the sanitizers bring a malloc of their own. At level ref
+# nothing but Stencil runs; at the best level the matrix library's calls are told apart. int8 products keep scratch memory of their own.
+if(NOT ST_SANITIZE)
+  add_executable(heap_test tests/heap/heap_test.c)
+  target_link_libraries(heap_test PRIVATE stencil_static ${CMAKE_DL_LIBS})
+  set(model ${CMAKE_SOURCE_DIR}/models/demo)
+  set(int8 ${CMAKE_BINARY_DIR}/heap-int8.safetensors)
+  add_test(NAME heap.quantize COMMAND stencil quantize ${model} -o ${int8})
+  add_test(NAME heap.ref COMMAND heap_test --model ${model} --level ref)
+  add_test(NAME heap.best COMMAND heap_test --model ${model})
+  add_test(NAME heap.int8 COMMAND heap_test --model ${int8})
+  set_tests_properties(heap.ref PROPERTIES ENVIRONMENT ST_CPU_MASK=ref)
+  set_tests_properties(heap.quantize PROPERTIES FIXTURES_SETUP heap-int8)
+  set_tests_properties(heap.int8 PROPERTIES FIXTURES_REQUIRED heap-int8)
+endif()
