@@ -29,8 +29,11 @@ typedef struct st_model_options {
     uint32_t n_threads; /* 0 = as many as the CPU affinity and the cgroup's quota allow. Results do not depend on it. */
     st_log_fn *log;     /* NULL = silent */
     void *log_user;
+    uint64_t memory_limit; /* bytes; 0 = none. A plan whose peak (st_model_info.plan_peak) is above it is changed: weights then leave memory a block at a
+                            * time and are read from the file again, which costs time where the file is not in the system's cache. What no plan can keep
+                            * is ST_ERR_LIMIT. Results do not depend on it. */
 } st_model_options;
-#define ST_MODEL_OPTIONS_INIT { sizeof(st_model_options), 0, NULL, NULL }
+#define ST_MODEL_OPTIONS_INIT { sizeof(st_model_options), 0, NULL, NULL, 0 }
 
 /* Opens a published checkpoint, unchanged: a PyTorch .pt file, a .safetensors file, a sharded .safetensors.index.json, or a Hugging
  * Face snapshot directory. Every tensor's name and shape is checked here; values are mapped, not copied, and checked for NaN

@@ -13,7 +13,7 @@ typedef struct st_bench_args {
     bool noise;
     const char *model, *picture; /* picture, click */
     const char *phrase;          /* picture */
-    uint32_t n_threads;          /* 0 = not given */
+    st_model_wish wish;          /* 0 = not given */
     uint32_t runs;               /* 0 = not given */
     bool json;
     int verbosity;

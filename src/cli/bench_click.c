@@ -143,7 +143,9 @@ static int start(bench *b)
     options.cancel = st_signals_watch();
     options.progress = st_console_progress;
     options.progress_user = &b->console;
-    int code = st_model_start(&b->model, &b->console, b->args->model, b->args->n_threads ? b->args->n_threads : 2);
+    st_model_wish wish = b->args->wish;
+    if (wish.n_threads == 0) wish.n_threads = 2;
+    int code = st_model_start(&b->model, &b->console, b->args->model, &wish);
     if (code == ST_EXIT_OK) code = st_model_for_clicks(b->model, &b->console);
     if (code != ST_EXIT_OK) return code;
     const st_status status = st_session_new(&b->session, b->model, &options, &err);

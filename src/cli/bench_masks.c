@@ -131,12 +131,12 @@ int st_bench_masks(const st_bench_args *args)
 {
     st_console console;
     st_console_init(&console, args->verbosity);
-    if (args->n_threads > MAX_THREADS) return st_usage_error("bench", "masks: at most %d threads, got %u", MAX_THREADS, args->n_threads);
+    if (args->wish.n_threads > MAX_THREADS) return st_usage_error("bench", "masks: at most %d threads, got %u", MAX_THREADS, args->wish.n_threads);
     job *j = calloc(1, sizeof *j);
     int code = ST_EXIT_INTERNAL;
     if (j) {
         j->args = args;
-        j->n_threads = args->n_threads ? args->n_threads : 2;
+        j->n_threads = args->wish.n_threads ? args->wish.n_threads : 2;
         j->runs = args->runs ? args->runs : 9;
         j->logits = malloc((size_t)args->instances * SIDE * SIDE * sizeof *j->logits);
         j->masks = calloc(args->instances, sizeof *j->masks);

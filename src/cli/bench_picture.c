@@ -183,7 +183,7 @@ static int start(bench *b)
     options.progress = st_console_progress;
     options.progress_user = &b->console;
     const double started = st_bench_now();
-    const int code = st_model_start(&b->model, &b->console, b->args->model, b->args->n_threads);
+    const int code = st_model_start(&b->model, &b->console, b->args->model, &b->args->wish);
     if (code != ST_EXIT_OK) return code;
     const st_status status = st_session_new(&b->session, b->model, &options, &err);
     b->open = st_bench_now() - started;

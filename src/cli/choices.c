@@ -66,6 +66,25 @@ const char *st_read_threads(uint32_t *out, const char *text)
     return st_read_count(out, text, 1, 1024) ? NULL : "a whole number from 1 to 1024";
 }
 
+const char *st_read_memory(uint64_t *out, const char *text)
+{
+    static const char *const expected = "an amount of memory such as 800M or 2.5G";
+    char digits[24];
+    double value;
+    const size_t n = strlen(text);
+    if (n < 2 || n >= sizeof digits) return expected;
+    static const char units[] = "KMGT";
+    const char *unit = strchr(units, text[n - 1] & ~0x20); /* upper case */
+    if (!unit || !*unit) return expected;
+    memcpy(digits, text, n - 1);
+    digits[n - 1] = '\0';
+    if (!st_read_number(&value, digits, 0, 1048576)) return expected;
+    const double bytes = value * (double)(UINT64_C(1024) << 10 * (unit - units));
+    if (bytes < 1) return expected;
+    *out = (uint64_t)bytes;
+    return NULL;
+}
+
 const char *st_read_hole_area(int32_t *out, const char *text)
 {
     uint32_t n;

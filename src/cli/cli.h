@@ -70,8 +70,13 @@ char *st_model_choice(st_console *console, const char *given);
 /* ST_EXIT_OK when none of the n outputs (NULL entries are fine) is a file of the model that would be chosen; else says
  * so and returns ST_EXIT_USAGE. Asked before the work. */
 int st_model_spared(st_console *console, const char *given, const char *const *outputs, size_t n);
+/* How it is to be run; all zeros: as the library likes. */
+typedef struct st_model_wish {
+    uint32_t n_threads;
+    uint64_t memory_limit; /* bytes */
+} st_model_wish;
 /* Opens it; on failure says why and returns ST_EXIT_MODEL. */
-int st_model_start(st_model **out, st_console *console, const char *given, uint32_t n_threads);
+int st_model_start(st_model **out, st_console *console, const char *given, const st_model_wish *wish);
 /* ST_EXIT_OK when it holds the interactive part; else says so and returns ST_EXIT_MODEL. */
 int st_model_for_clicks(const st_model *model, st_console *console);
 

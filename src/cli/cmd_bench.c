@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    OPT_MODEL = 1, OPT_INSTANCES, OPT_SIZE, OPT_NOISE, OPT_RUNS, OPT_THREADS, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP
+    OPT_MODEL = 1, OPT_INSTANCES, OPT_SIZE, OPT_NOISE, OPT_RUNS, OPT_THREADS, OPT_MEMORY, OPT_JSON, OPT_QUIET, OPT_VERBOSE, OPT_HELP
 };
 
 static const st_option options[] = {
@@ -24,6 +24,7 @@ static const st_option options[] = {
     { "noise", 0, NULL, OPT_NOISE, "masks: logits that change sign everywhere, the worst case" },
     { "runs", 0, "N", OPT_RUNS, "samples of each figure, after one run to warm up (default 9; 5 for picture)" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default 2; for picture what affinity and CPU quota allow)" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "json", 0, NULL, OPT_JSON, "machine-readable, with every sample" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only on stderr" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
@@ -231,7 +232,8 @@ static int read_option(struct reader *r, int id, const char *value)
     case OPT_SIZE: r->only_masks = "size"; return read_count(&a->size, "size", value, 65535);
     case OPT_NOISE: r->only_masks = "noise", a->noise = true; break;
     case OPT_RUNS: return read_count(&a->runs, "runs", value, ST_BENCH_MAX_RUNS);
-    case OPT_THREADS: return read_count(&a->n_threads, "threads", value, 1024);
+    case OPT_THREADS: return read_count(&a->wish.n_threads, "threads", value, 1024);
+    case OPT_MEMORY: r->only_model = "memory-limit"; return st_wrong_value("bench", "memory-limit", value, st_read_memory(&a->wish.memory_limit, value));
     case OPT_JSON: a->json = true; break;
     case OPT_QUIET: a->verbosity = -1; break;
     case OPT_VERBOSE: a->verbosity++; break;

@@ -31,7 +31,7 @@ void st_cmd_check_help(FILE *to)
 
 struct run {
     const char *model;
-    uint32_t n_threads;
+    st_model_wish wish;
     bool json, help;
     int verbosity;
     st_console console;
@@ -66,7 +66,7 @@ static int read_args(struct run *r, int argc, char **argv)
         case ST_OPTION_WORD: return st_usage_error("check", "takes no words, got \"%s\"; a model is given with -m", value);
         case OPT_MODEL: r->model = value; break;
         case OPT_THREADS:
-            if (!st_read_count(&r->n_threads, value, 1, 1024)) return st_usage_error("check", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
+            if (!st_read_count(&r->wish.n_threads, value, 1, 1024)) return st_usage_error("check", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
             break;
         case OPT_JSON: r->json = true; break;
         case OPT_QUIET: r->verbosity = -1; break;
@@ -137,7 +137,7 @@ int st_cmd_check(int argc, char **argv)
     }
     st_console_init(&r.console, r.verbosity);
     r.lines = json_array();
-    code = r.lines ? st_model_start(&model, &r.console, r.model, r.n_threads) : ST_EXIT_INTERNAL;
+    code = r.lines ? st_model_start(&model, &r.console, r.model, &r.wish) : ST_EXIT_INTERNAL;
     if (code == ST_EXIT_OK) code = check(&r, model);
     st_model_free(model);
     json_decref(r.lines);

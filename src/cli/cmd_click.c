@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    OPT_MODEL = 1, OPT_FEATURES, OPT_THREADS, OPT_MULTIMASK, OPT_HOLE_AREA, OPT_HF, OPT_STRETCH, OPT_RESIZE,
+    OPT_MODEL = 1, OPT_FEATURES, OPT_THREADS, OPT_MEMORY, OPT_MULTIMASK, OPT_HOLE_AREA, OPT_HF, OPT_STRETCH, OPT_RESIZE,
     OPT_MAX_PIXELS, OPT_QUIET, OPT_VERBOSE, OPT_HELP
 };
 enum { MAX_LINE = 1 << 20 };
@@ -28,6 +28,7 @@ static const st_option options[] = {
       "fill holes of up to N cells of the mask grid; 0 = none (default: 256 at 288 x 288, scaled)" },
     { "hf", 0, NULL, OPT_HF, "as Hugging Face's port does it, for comparison" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "stretch", 0, "WHEN", OPT_STRETCH, "contrast of 16-bit and float pictures: auto, never, always" },
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
     { "max-pixels", 0, "N", OPT_MAX_PIXELS, "refuse larger pictures (default 300000000)" },
@@ -56,7 +57,7 @@ void st_cmd_click_help(FILE *to)
 
 typedef struct click_run {
     const char *model, *picture, *features;
-    uint32_t n_threads;
+    st_model_wish wish;
     int verbosity;
     bool help;
     st_console console;
@@ -144,7 +145,8 @@ static int read_option(click_run *r, int id, const char *value)
     case OPT_MULTIMASK: return wrong("multimask", value, st_read_multimask(&click->multimask, value));
     case OPT_HOLE_AREA: return wrong("hole-area", value, st_read_hole_area(&click->hole_area, value));
     case OPT_HF: click->hf = 1; break;
-    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->n_threads, value));
+    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->wish.n_threads, value));
+    case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&r->wish.memory_limit, value));
     case OPT_STRETCH: return wrong("stretch", value, st_read_stretch(&how->bitmap.stretch, value));
     case OPT_RESIZE: return wrong("resize", value, st_read_resize(&how->encode.resize, value));
     case OPT_MAX_PIXELS: return wrong("max-pixels", value, st_read_max_pixels(&how->bitmap.max_pixels, value));
@@ -178,7 +180,7 @@ static int start(click_run *r)
     st_session_options session = ST_SESSION_OPTIONS_INIT;
     r->cancel = st_signals_watch();
     if (!r->cancel) return ST_EXIT_INTERNAL;
-    int code = st_model_start(&r->talk.model, &r->console, r->model, r->n_threads);
+    int code = st_model_start(&r->talk.model, &r->console, r->model, &r->wish);
     if (code == ST_EXIT_OK) code = st_model_for_clicks(r->talk.model, &r->console);
     if (code != ST_EXIT_OK) return code;
     session.cancel = r->cancel;

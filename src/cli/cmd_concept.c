@@ -12,7 +12,7 @@
 
 enum {
     OPT_MODEL = 1, OPT_BOX, OPT_PHRASE, OPT_FEATURES, OPT_OUTPUT, OPT_JSON, OPT_STRETCH, OPT_RESIZE, OPT_MAX_PIXELS,
-    OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP
+    OPT_THREADS, OPT_MEMORY, OPT_QUIET, OPT_VERBOSE, OPT_HELP
 };
 
 static const st_option options[] = {
@@ -26,6 +26,7 @@ static const st_option options[] = {
     { "resize", 0, "KIND", OPT_RESIZE, "make: which of the reference's two resizers to match: gpu, cpu" },
     { "max-pixels", 0, "N", OPT_MAX_PIXELS, "make: refuse larger pictures (default 300000000)" },
     { "threads", 'j', "N", OPT_THREADS, "make: threads (default: what affinity and CPU quota allow)" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "json", 0, NULL, OPT_JSON, "show: machine-readable" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
@@ -65,7 +66,7 @@ typedef struct concept_run {
     bool reads;            /* --stretch, --resize or --max-pixels was given */
     bool json, help;
     int verbosity;
-    uint32_t n_threads;
+    st_model_wish wish;
     st_console console;
     st_cancel *cancel;
     st_model *model;
@@ -107,7 +108,7 @@ static int start(concept_run *r)
     if (!r->cancel) return ST_EXIT_INTERNAL;
     int code = st_model_spared(&r->console, r->model_path, &r->output, 1);
     if (code != ST_EXIT_OK) return code;
-    code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
+    code = st_model_start(&r->model, &r->console, r->model_path, &r->wish);
     if (code != ST_EXIT_OK) return code;
     st_session_options how = ST_SESSION_OPTIONS_INIT;
     how.cancel = r->cancel;
@@ -241,7 +242,8 @@ static int read_option(concept_run *r, int id, const char *value)
     case OPT_STRETCH: return wrong("stretch", value, st_read_stretch(&r->in.bitmap.stretch, value));
     case OPT_RESIZE: return wrong("resize", value, st_read_resize(&r->in.encode.resize, value));
     case OPT_MAX_PIXELS: return wrong("max-pixels", value, st_read_max_pixels(&r->in.bitmap.max_pixels, value));
-    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->n_threads, value));
+    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->wish.n_threads, value));
+    case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&r->wish.memory_limit, value));
     case OPT_JSON: r->json = true; break;
     case OPT_QUIET: r->verbosity = -1; break;
     case OPT_VERBOSE: r->verbosity++; break;

@@ -8,7 +8,7 @@
 #include "front/save.h"
 
 enum {
-    OPT_MODEL = 1, OPT_OUTPUT, OPT_CLICKS, OPT_HALF, OPT_STRETCH, OPT_RESIZE, OPT_MAX_PIXELS, OPT_THREADS, OPT_QUIET,
+    OPT_MODEL = 1, OPT_OUTPUT, OPT_CLICKS, OPT_HALF, OPT_STRETCH, OPT_RESIZE, OPT_MAX_PIXELS, OPT_THREADS, OPT_MEMORY, OPT_QUIET,
     OPT_VERBOSE, OPT_HELP
 };
 
@@ -21,6 +21,7 @@ static const st_option options[] = {
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
     { "max-pixels", 0, "N", OPT_MAX_PIXELS, "refuse larger pictures (default 300000000)" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
     { "help", 'h', NULL, OPT_HELP, "this text" },
@@ -45,7 +46,7 @@ typedef struct encode_run {
     st_picture_input in;
     const char *model_path, *output;
     int half, verbosity;
-    uint32_t n_threads;
+    st_model_wish wish;
     bool help;
     st_console console;
     st_cancel *cancel;
@@ -71,7 +72,8 @@ static int read_option(encode_run *r, int id, const char *value)
     case OPT_STRETCH: return wrong("stretch", value, st_read_stretch(&r->in.bitmap.stretch, value));
     case OPT_RESIZE: return wrong("resize", value, st_read_resize(&r->in.encode.resize, value));
     case OPT_MAX_PIXELS: return wrong("max-pixels", value, st_read_max_pixels(&r->in.bitmap.max_pixels, value));
-    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->n_threads, value));
+    case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->wish.n_threads, value));
+    case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&r->wish.memory_limit, value));
     case OPT_QUIET: r->verbosity = -1; break;
     case OPT_VERBOSE: r->verbosity++; break;
     default: r->help = true; break;
@@ -108,7 +110,7 @@ static int start(encode_run *r)
     if (!r->cancel) return ST_EXIT_INTERNAL;
     int code = st_model_spared(&r->console, r->model_path, &r->output, 1);
     if (code != ST_EXIT_OK) return code;
-    code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
+    code = st_model_start(&r->model, &r->console, r->model_path, &r->wish);
     if (code != ST_EXIT_OK || !r->in.encode.for_clicks) return code;
     return st_model_for_clicks(r->model, &r->console);
 }

@@ -61,7 +61,7 @@ static int start(job *j)
     int code = st_model_spared(&j->console, j->args.model, outputs, 2);
     if (code == ST_EXIT_OK) code = prepare_outputs(j);
     if (code != ST_EXIT_OK) return code;
-    if ((code = st_model_start(&j->model, &j->console, j->args.model, j->args.n_threads)) != ST_EXIT_OK) return code;
+    if ((code = st_model_start(&j->model, &j->console, j->args.model, &j->args.wish)) != ST_EXIT_OK) return code;
     if ((code = st_model_for_clicks(j->model, &j->console)) != ST_EXIT_OK) return code;
     how.progress = st_console_progress;
     how.progress_user = &j->console;

@@ -1,4 +1,5 @@
 /* cmd_info.c: `stencil info`: what a model file holds and what running it will take. */
+#include "cli/choices.h"
 #include "cli/cli.h"
 #include "front/options.h"
 #include "front/report.h"
@@ -7,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_MODEL = 1, OPT_JSON, OPT_PLAN, OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
+enum { OPT_MODEL = 1, OPT_JSON, OPT_PLAN, OPT_THREADS, OPT_MEMORY, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
 
 static const st_option options[] = {
     { "model", 'm', "PATH", OPT_MODEL, "the same as the word FILE" },
     { "json", 0, NULL, OPT_JSON, "machine-readable" },
     { "plan", 0, NULL, OPT_PLAN, "the memory plan only" },
     { "threads", 'j', "N", OPT_THREADS, "plan for this many threads" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "also name every unused tensor" },
     { "help", 'h', NULL, OPT_HELP, "this text" },
@@ -122,7 +124,7 @@ static json_t *info_json(const st_model_info *m)
 
 struct settings {
     const char *model;
-    uint32_t n_threads;
+    st_model_wish wish;
     bool json, plan, help;
     int verbosity;
 };
@@ -141,8 +143,11 @@ static int read_args(struct settings *s, int argc, char **argv)
             s->model = value;
             break;
         case OPT_THREADS:
-            if (!st_read_count(&s->n_threads, value, 1, 1024))
+            if (!st_read_count(&s->wish.n_threads, value, 1, 1024))
                 return st_usage_error("info", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
+            break;
+        case OPT_MEMORY:
+            if (st_read_memory(&s->wish.memory_limit, value)) return st_wrong_value("info", "memory-limit", value, st_read_memory(&s->wish.memory_limit, value));
             break;
         case OPT_JSON: s->json = true; break;
         case OPT_PLAN: s->plan = true; break;
@@ -180,7 +185,7 @@ int st_cmd_info(int argc, char **argv)
         return ST_EXIT_OK;
     }
     st_console_init(&console, s.verbosity);
-    if ((code = st_model_start(&model, &console, s.model, s.n_threads)) != ST_EXIT_OK) return code;
+    if ((code = st_model_start(&model, &console, s.model, &s.wish)) != ST_EXIT_OK) return code;
     if (st_model_get_info(model, &info, &err) != ST_OK) {
         st_console_error(&console, "%s", err.message);
         code = ST_EXIT_MODEL;

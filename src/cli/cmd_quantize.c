@@ -57,7 +57,8 @@ typedef struct quantize_run {
     st_image images[MAX_PICTURES];
     st_quantize_options how;
     size_t n_files;
-    uint32_t most_files, n_threads;
+    uint32_t most_files;
+    st_model_wish wish;
     int verbosity;
     bool help, json;
     st_console console;
@@ -71,7 +72,7 @@ typedef struct quantize_run {
 static int read_number_option(quantize_run *r, int id, const char *value)
 {
     double number;
-    if (id == OPT_THREADS) return st_wrong_value("quantize", "threads", value, st_read_threads(&r->n_threads, value));
+    if (id == OPT_THREADS) return st_wrong_value("quantize", "threads", value, st_read_threads(&r->wish.n_threads, value));
     if (id == OPT_PICTURES) {
         const bool fine = st_read_count(&r->most_files, value, 1, MAX_PICTURES);
         return fine ? ST_EXIT_OK
@@ -253,7 +254,7 @@ static int run(quantize_run *r)
     r->cancel = st_signals_watch();
     r->lines = json_array();
     if (!r->cancel || !r->lines) return ST_EXIT_INTERNAL;
-    code = st_model_start(&r->model, &r->console, r->model_path, r->n_threads);
+    code = st_model_start(&r->model, &r->console, r->model_path, &r->wish);
     return code == ST_EXIT_OK ? quantize(r) : code;
 }
 

@@ -91,7 +91,7 @@ static int start(job *j)
     int code = st_model_spared(&j->console, j->args.model, outputs, 2);
     if (code == ST_EXIT_OK) code = prepare_outputs(j);
     if (code != ST_EXIT_OK) return code;
-    if ((code = st_model_start(&j->model, &j->console, j->args.model, j->args.n_threads)) != ST_EXIT_OK) return code;
+    if ((code = st_model_start(&j->model, &j->console, j->args.model, &j->args.wish)) != ST_EXIT_OK) return code;
     if (j->args.n_objects && (code = st_model_for_clicks(j->model, &j->console)) != ST_EXIT_OK) return code;
     st_session_options options = ST_SESSION_OPTIONS_INIT;
     options.cancel = j->cancel;

@@ -32,7 +32,7 @@ enum {
     OPT_STRETCH,
     OPT_RESIZE,
     OPT_MAX_PIXELS,
-    OPT_THREADS,
+    OPT_THREADS, OPT_MEMORY,
     OPT_QUIET,
     OPT_VERBOSE,
     OPT_HELP
@@ -62,6 +62,7 @@ static const st_option options[] = {
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
     { "max-pixels", 0, "N", OPT_MAX_PIXELS, "refuse larger pictures (default 300000000)" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
     { "help", 'h', NULL, OPT_HELP, "this text" },
@@ -164,7 +165,8 @@ static int read_option(st_everything_args *a, picture_options *given, int id, co
     case OPT_MAX_PIXELS:
         given->max_pixels = true;
         return wrong("max-pixels", value, st_read_max_pixels(&a->in.bitmap.max_pixels, value));
-    case OPT_THREADS: return wrong("threads", value, st_read_threads(&a->n_threads, value));
+    case OPT_THREADS: return wrong("threads", value, st_read_threads(&a->wish.n_threads, value));
+    case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&a->wish.memory_limit, value));
     case OPT_QUIET: a->verbosity = -1; break;
     case OPT_VERBOSE: a->verbosity = a->verbosity < 0 ? 1 : a->verbosity + 1; break;
     default: a->help = true; break;

@@ -10,7 +10,7 @@ typedef struct st_everything_args {
     const char *model, *output, *overlay;
     st_output_format format;
     st_everything_options options;
-    uint32_t n_threads;
+    st_model_wish wish;
     int verbosity;
     bool help;
 } st_everything_args;

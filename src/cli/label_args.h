@@ -11,7 +11,8 @@ typedef struct st_label_args {
     const char *root, *output, *model, *negatives;
     st_label_ontology ontology; /* thresholds and bounds are set, ids are not */
     st_label_options options;
-    uint32_t n_threads, shard, n_shards;
+    st_model_wish wish;
+    uint32_t shard, n_shards;
     uint32_t limit; /* 0: all */
     uint32_t formats; /* bits of st_label_formats_read; 0: none */
     bool overwrite, redo, dry_run, merge, json, help;

@@ -75,7 +75,7 @@ static int open_model(st_label_job_run *r)
     st_model_info info = ST_MODEL_INFO_INIT;
     if (r->of) r->model = r->of->model;
     const int code =
-        r->of ? ST_EXIT_OK : st_model_start(&r->model, &r->console, r->args->model, r->args->n_threads);
+        r->of ? ST_EXIT_OK : st_model_start(&r->model, &r->console, r->args->model, &r->args->wish);
     if (code != ST_EXIT_OK) return code;
     how.cancel = r->cancel;
     how.progress = st_console_progress;

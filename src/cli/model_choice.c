@@ -92,13 +92,14 @@ int st_model_spared(st_console *console, const char *given, const char *const *o
     return code;
 }
 
-int st_model_start(st_model **out, st_console *console, const char *given, uint32_t n_threads)
+int st_model_start(st_model **out, st_console *console, const char *given, const st_model_wish *wish)
 {
     *out = NULL;
     char *path = st_model_choice(console, given);
     if (!path) return ST_EXIT_MODEL;
     st_model_options options = ST_MODEL_OPTIONS_INIT;
-    options.n_threads = n_threads;
+    options.n_threads = wish->n_threads;
+    options.memory_limit = wish->memory_limit;
     options.log = st_console_log;
     options.log_user = console;
     st_error err;

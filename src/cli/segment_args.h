@@ -34,7 +34,7 @@ typedef struct st_segment_args {
     st_segment_options segment; /* all but the threshold */
     st_encode_options encode;
     st_bitmap_options bitmap;
-    uint32_t n_threads;
+    st_model_wish wish;
     int verbosity;
     bool help;
 } st_segment_args;

@@ -44,9 +44,12 @@ struct st_model {
     st_plan_line plan_lines[ST_PLAN_LINES];
     size_t n_plan_lines;
     uint64_t plan_peak;
+    bool streaming;          /* to keep to a memory limit, weights of a block leave memory once it is computed */
 };
 
 void st_model_ref(st_model *model);
+/* An st_let_go_fn; user is the model. */
+void st_model_let_go(void *user, const char *prefix);
 /* Binds the stage's weights on first use: this is where non-finite values are found. */
 ST_MUSTCHECK st_status st_model_bind_vision(st_model *model, st_error *err);
 ST_MUSTCHECK st_status st_model_bind_detect(st_model *model, st_error *err); /* text encoder and detector */
@@ -58,7 +61,8 @@ ST_MUSTCHECK st_status st_plan_compute(st_plan *plan, const st_model *model, st_
 ST_MUSTCHECK st_status st_plan_segment(size_t *bytes, const st_model *model, size_t n_tokens, size_t n_boxes, st_error *err);
 /* Scratch of one st_click_head call. */
 ST_MUSTCHECK st_status st_plan_click(size_t *bytes, const st_model *model, size_t n_tokens, st_error *err);
-void st_plan_describe(st_model *model);
+/* Chooses a plan whose peak is at most `limit` bytes (0: no limit) and writes it down. ST_ERR_LIMIT says what the smallest needs. */
+ST_MUSTCHECK st_status st_plan_choose(st_model *model, uint64_t limit, st_error *err);
 
 /* ---- picture ---- */
 

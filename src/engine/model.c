@@ -30,7 +30,7 @@ static st_status open_parts(st_model *m, const char *path, const st_model_option
     if ((status = st_detect_init(&m->detect, m->dims, err)) != ST_OK) return status;
     if ((status = st_click_init(&m->click, m->dims, err)) != ST_OK) return status;
     if ((status = st_plan_compute(&m->plan, m, err)) != ST_OK) return status;
-    st_plan_describe(m);
+    if ((status = st_plan_choose(m, KNOWN(opts, memory_limit) ? opts->memory_limit : 0, err)) != ST_OK) return status;
     return ST_OK;
 }
 
@@ -56,6 +56,8 @@ st_status st_model_open(st_model **out, const char *path, const st_model_options
     *out = m;
     return ST_OK;
 }
+
+void st_model_let_go(void *user, const char *prefix) { st_weights_drop(((st_model *)user)->weights, prefix); }
 
 void st_model_ref(st_model *m) { atomic_fetch_add(&m->owners, 1); }
 

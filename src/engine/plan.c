@@ -1,6 +1,7 @@
 /* plan.c: memory before the run. The forward passes are walked in planning mode, where nothing is computed and the arena only counts, so the figures are the code's own. */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include "base/error.h"
 
 static st_run planning_run(const st_model *m, st_arena *arena)
@@ -78,13 +79,30 @@ static void line(st_model *m, const char *name, uint64_t bytes)
     m->plan_lines[m->n_plan_lines++] = (st_plan_line){name, bytes};
 }
 
-void st_plan_describe(st_model *m)
+/* Weights that are in memory at one time when those of a ViT or text block leave as soon as it is computed: all the others, and the largest block. */
+static uint64_t streamed_bytes(const st_model *m)
+{
+    uint64_t blocks = 0, largest = 0;
+    char prefix[40];
+    for (size_t i = 0; i < (size_t)m->dims->vit_depth + m->dims->text_depth; i++) {
+        const bool text = i >= m->dims->vit_depth;
+        snprintf(prefix, sizeof prefix, text ? "text.blocks.%zu." : "vit.blocks.%zu.", text ? i - m->dims->vit_depth : i);
+        const uint64_t n = st_weights_mapped(m->weights, prefix);
+        blocks += n;
+        largest = n > largest ? n : largest;
+    }
+    return m->weights_info.bytes_mapped - m->weights_info.bytes_token_table - blocks + largest;
+}
+
+/* Fills the plan's lines and peak. */
+static void describe(st_model *m)
 {
     const st_plan *p = &m->plan;
     const st_weights_info *w = &m->weights_info;
+    const uint64_t mapped = m->streaming ? streamed_bytes(m) : w->bytes_mapped - w->bytes_token_table;
     m->n_plan_lines = 0;
     line(m, "program, libraries, generated code", program_bytes(m));
-    line(m, "weights mapped from the file", w->bytes_mapped - w->bytes_token_table);
+    line(m, m->streaming ? "weights mapped from the file, a block at a time" : "weights mapped from the file", mapped);
     line(m, "weights converted to fp32", w->bytes_converted);
     line(m, "convolution weights and tables", p->reordered);
     line(m, "features of one picture", p->features);
@@ -95,5 +113,22 @@ void st_plan_describe(st_model *m)
         line(m, "scratch of one click", p->click_scratch);
     }
     const uint64_t scratch = p->encode_scratch > p->segment_scratch ? p->encode_scratch : p->segment_scratch;
-    m->plan_peak = program_bytes(m) + w->bytes_mapped - w->bytes_token_table + w->bytes_converted + p->reordered + p->features + scratch;
+    m->plan_peak = program_bytes(m) + mapped + w->bytes_converted + p->reordered + p->features + scratch;
+}
+
+st_status st_plan_choose(st_model *m, uint64_t limit, st_error *err)
+{
+    const double MiB = 1024.0 * 1024.0;
+    describe(m);
+    if (limit == 0 || m->plan_peak <= limit) return ST_OK;
+    const uint64_t whole = m->plan_peak;
+    m->streaming = true;
+    describe(m);
+    if (m->plan_peak > limit)
+        return st_fail(err, ST_ERR_LIMIT, "memory limit: %.1f MiB, the smallest plan needs %.1f MiB (%.1f MiB with all weights in memory)", (double)limit / MiB,
+                       (double)m->plan_peak / MiB, (double)whole / MiB);
+    st_weights_stream(m->weights);
+    st_log_line(&m->log, ST_LOG_INFO, "memory limit: %.1f MiB; weights leave memory a block at a time, peak %.1f MiB instead of %.1f", (double)limit / MiB,
+                (double)m->plan_peak / MiB, (double)whole / MiB);
+    return ST_OK;
 }

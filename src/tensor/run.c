@@ -38,3 +38,14 @@ void st_run_probe(const st_run *run, float *data, size_t rows, size_t cols, cons
     va_end(args);
     run->probe(run->probe_user, name, data, rows, cols);
 }
+
+void st_run_let_go(const st_run *run, const char *fmt, ...)
+{
+    if (!run->let_go || st_run_planning(run)) return;
+    char prefix[96];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(prefix, sizeof prefix, fmt, args);
+    va_end(args);
+    run->let_go(run->let_go_user, prefix);
+}

@@ -17,6 +17,9 @@ typedef void st_probe_fn(void *user, const char *name, float *data, size_t rows,
 struct st_linear;
 typedef void st_watch_fn(void *user, const struct st_linear *layer, const float *x, size_t ldx, size_t rows);
 
+/* Told that the weights whose canonical names start with `prefix` are not needed again before the next pass. */
+typedef void st_let_go_fn(void *user, const char *prefix);
+
 typedef struct st_run {
     const st_kernels *k;
     st_pool *pool;
@@ -29,6 +32,8 @@ typedef struct st_run {
     bool int8;          /* some layers are quantised: a planning run counts their scratch for every layer */
     st_watch_fn *watch; /* NULL outside `stencil quantize` */
     void *watch_user;
+    st_let_go_fn *let_go; /* NULL where the whole model may stay in memory */
+    void *let_go_user;
 } st_run;
 
 static inline bool st_run_planning(const st_run *run) { return run->arena->planning; }
@@ -44,6 +49,8 @@ void st_run_progress(const st_run *run, const char *stage, size_t done, size_t t
 float *st_run_floats(const st_run *run, size_t rows, size_t cols);
 /* Shows a stage's output to the probe, if there is one. The name is built like printf's. */
 void st_run_probe(const st_run *run, float *data, size_t rows, size_t cols, const char *fmt, ...) ST_PRINTF(5, 6);
+/* A block of the model has been computed: its weights may leave memory. The prefix is built like printf's. */
+void st_run_let_go(const st_run *run, const char *fmt, ...) ST_PRINTF(2, 3);
 /* Items of a job on the run's pool. */
 static inline void st_run_parallel(const st_run *run, size_t n_items, st_pool_fn *fn, void *arg)
 {

@@ -31,6 +31,7 @@ st_status st_text_encode(const st_run *run, const st_text *t, const uint32_t *id
     for (size_t i = 0; i < t->dims->text_depth; i++) {
         block_run(run, &t->blocks[i], x, n, W);
         st_run_probe(run, x, n, W, "text.block.%zu", i);
+        st_run_let_go(run, "text.blocks.%zu.", i);
     }
     st_norm_run(run, &t->ln_final, x, n, x);
     st_linear_run(run, &t->proj, x, W, n, out, D, ST_ACT_NONE, false);

@@ -138,6 +138,7 @@ void st_vit_run(const st_run *run, const st_vision *v, const float *px, float *x
         attend(run, v, &v->blocks[i], v->dims->vit_global[i], x);
         feed_forward(run, v, &v->blocks[i], x);
         st_run_probe(run, x, rows, V, "vit.block.%zu", i);
+        st_run_let_go(run, "vit.blocks.%zu.", i);
         st_run_progress(run, "picture", i + 1, depth + 1);
     }
 }

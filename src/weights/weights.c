@@ -84,30 +84,37 @@ static st_status describe_parts(st_weights *w, st_error *err)
     return ST_OK;
 }
 
+/* Bytes that picture + phrase inference reads straight from the map for this slot. */
+static uint64_t mapped_bytes(const st_weights *w, const st_slot *slot)
+{
+    if (st_row_part(slot->row) >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) return 0;
+    if (w->checkpoint.catalog.blobs[slot->entry->blob].heap) return 0;
+    if (slot->scale) return slot->n_elements;
+    return in_place(w, slot) ? slot->n_elements * sizeof(float) : 0;
+}
+
+/* Heap bytes that it needs: the whole as fp32, or what goes with a quantised matrix. */
+static uint64_t converted_bytes(const st_weights *w, const st_slot *slot)
+{
+    if (st_row_part(slot->row) >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) return 0;
+    const uint64_t n_out = slot->shape[0], n_in = slot->shape[1], mapped = mapped_bytes(w, slot);
+    if (slot->scale && mapped) return (2 * n_out + (slot->smooth ? n_in : 0)) * sizeof(float);
+    return mapped ? 0 : slot->n_elements * sizeof(float);
+}
+
 static void count_bytes(st_weights *w)
 {
     st_weights_info *info = &w->info;
     for (size_t i = 0; i < w->binding.n; i++) {
         const st_slot *slot = &w->binding.slots[i];
         const st_part part = st_row_part(slot->row);
-        const uint64_t n_bytes = slot->n_elements * sizeof(float);
-        if (part >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) continue;
-        const bool heap = w->checkpoint.catalog.blobs[slot->entry->blob].heap != NULL;
-        if (slot->scale && !heap) {
-            const uint64_t n_out = slot->shape[0], n_in = slot->shape[1];
-            info->n_int8 += slot->n_elements;
-            info->bytes_mapped += slot->n_elements;
-            info->bytes_converted += (2 * n_out + (slot->smooth ? n_in : 0)) * sizeof(float);
-            if (part == ST_PART_VIT) info->bytes_vit_mapped += slot->n_elements;
-            if (part == ST_PART_TEXT) info->bytes_text_mapped += slot->n_elements;
-        } else if (!in_place(w, slot) || heap) {
-            info->bytes_converted += n_bytes;
-        } else {
-            info->bytes_mapped += n_bytes;
-            if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n_bytes;
-            if (part == ST_PART_VIT) info->bytes_vit_mapped += n_bytes;
-            if (part == ST_PART_TEXT) info->bytes_text_mapped += n_bytes;
-        }
+        const uint64_t n = mapped_bytes(w, slot);
+        info->bytes_mapped += n;
+        info->bytes_converted += converted_bytes(w, slot);
+        if (slot->scale && n) info->n_int8 += slot->n_elements;
+        if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n;
+        if (part == ST_PART_VIT) info->bytes_vit_mapped += n;
+        if (part == ST_PART_TEXT) info->bytes_text_mapped += n;
     }
 }
 
@@ -263,6 +270,22 @@ static void drop_source(const st_weights *w, const st_slot *slot)
     else st_map_drop(&cat->maps[blob->map], blob->data, blob->n);
 }
 
+/* Looks through mapped values; when streaming, a piece at a time, which then leaves memory: one tensor alone may be
+ * larger than what is left of a memory limit. */
+static size_t first_nonfinite(const st_weights *w, const st_slot *slot, const float *mapped, size_t n)
+{
+    enum { PIECE = 1 << 20 };
+    if (!w->streaming) return st_f32_first_nonfinite(mapped, n);
+    const st_blob *blob = &w->checkpoint.catalog.blobs[slot->entry->blob];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t m = n - i < PIECE ? n - i : PIECE, bad = st_f32_first_nonfinite(mapped + i, m);
+        if (bad < m) return i + bad;
+        if (!blob->heap) st_map_drop(&w->checkpoint.catalog.maps[blob->map], mapped + i, m * sizeof *mapped);
+    }
+    drop_source(w, slot); /* the pages that two pieces share */
+    return n;
+}
+
 /* Under the lock. */
 static st_status prepare_int8(st_weights *w, const st_slot *slot, st_error *err)
 {
@@ -276,6 +299,7 @@ static st_status prepare_int8(st_weights *w, const st_slot *slot, st_error *err)
         if (status != ST_OK) return status;
     }
     const st_status status = st_int8_prepare(&v->int8, &v->int8_heap, &w->checkpoint.catalog, slot, err);
+    if (w->streaming) drop_source(w, slot);
     if (status == ST_OK) atomic_store_explicit(&v->int8_ready, true, memory_order_release);
     return status;
 }
@@ -288,7 +312,7 @@ static st_status prepare(st_weights *w, const st_slot *slot, const float **out, 
     if (status != ST_OK) return status;
     const float *mapped = in_place(w, slot);
     if (mapped) {
-        const size_t bad = st_f32_first_nonfinite(mapped, n);
+        const size_t bad = first_nonfinite(w, slot, mapped, n);
         if (bad < n) return not_finite(slot, bad, err);
         *out = mapped;
         return ST_OK;
@@ -373,4 +397,18 @@ void st_weights_drop(st_weights *w, const char *prefix)
         const st_slot *slot = &w->binding.slots[i];
         if (strncmp(slot->name, prefix, n) == 0 && slot->entry->contiguous) drop_source(w, slot);
     }
+}
+
+void st_weights_stream(st_weights *w)
+{
+    w->streaming = true;
+}
+
+uint64_t st_weights_mapped(const st_weights *w, const char *prefix)
+{
+    uint64_t sum = 0;
+    const size_t n = strlen(prefix);
+    for (size_t i = 0; i < w->binding.n; i++)
+        if (strncmp(w->binding.slots[i].name, prefix, n) == 0) sum += mapped_bytes(w, &w->binding.slots[i]);
+    return sum;
 }

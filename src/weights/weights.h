@@ -50,6 +50,10 @@ ST_MUSTCHECK st_status st_weights_int8(st_weights *w, st_int8_view *out, const c
 size_t st_weights_n_elements(const st_weights *w, const char *canonical);
 /* Lets the kernel drop the mapped pages of all canonical tensors whose name starts with `prefix`. Values stay valid. */
 void st_weights_drop(st_weights *w, const char *prefix);
+/* From now on a tensor's mapped pages are dropped as soon as its values have been looked through: who computes with them reads them again. */
+void st_weights_stream(st_weights *w);
+/* Bytes of the canonical tensors whose name starts with `prefix` that are read straight from the map. */
+uint64_t st_weights_mapped(const st_weights *w, const char *prefix);
 
 /* For st_model_get_info. Pointers belong to the weights. */
 typedef struct st_weights_info {

@@ -29,6 +29,7 @@ struct st_weights {
     st_values *values; /* [binding.n] */
     pthread_mutex_t lock;
     bool has_lock;
+    bool streaming; /* st_weights_stream */
     char id[ST_ID_TEXT];
     char *dtypes;
     const char **unused;

@@ -582,6 +582,21 @@ class Models(Case):
         plan = self.ok(run('info', '--plan', '-m', MODEL))
         self.assertTrue(plan.startswith('memory plan') and text.endswith(plan))
 
+    def test_memory_limit(self):
+        tiny = os.path.join(TREE, 'tests', 'golden', 'data', 'tiny-meta', 'model.safetensors')
+        whole = json.loads(self.ok(run('info', '--json', '-m', tiny)))['plan']['peak_bytes']
+        small = json.loads(self.ok(run('info', '--json', '-m', tiny, '--memory-limit', f'{(whole - 1) / 1024:.3f}K')))['plan']
+        self.assertLess(small['peak_bytes'], whole)
+        self.assertIn('weights mapped from the file, a block at a time', [x['name'] for x in small['lines']])
+        for ask in ('info',), ('segment', PICTURE, 'apple'), ('bench', 'picture', '--runs', '1'):
+            r = run(*ask, '-m', tiny, '--memory-limit', '3M')
+            self.assertEqual(r.returncode, 3, r.stderr)
+            self.assertRegex(r.stderr.decode(), r'memory limit: 3\.0 MiB, the smallest plan needs \d+\.\d MiB \(\d+\.\d MiB with all weights in memory\)')
+        for wrong in '3', 'G', '2X', '-1G', '0K', '1e999G', '2 G', 'nanG', '':
+            r = run('segment', PICTURE, 'apple', '--memory-limit', wrong)
+            self.assertEqual(r.returncode, 2, wrong)
+            self.assertIn('--memory-limit: expected an amount of memory such as 800M or 2.5G', r.stderr.decode())
+
     def test_info_json(self):
         doc = json.loads(self.ok(run('info', '--json')))
         self.assertEqual(list(doc), ['stencil', 'id', 'version', 'layout', 'container', 'precision', 'dtypes', 'input_size', 'mask_size', 'queries', 'parts',

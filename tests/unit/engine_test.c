@@ -487,6 +487,59 @@ static void test_plan__is_what_the_run_uses(void **state)
     assert_true(info.n_plan >= 5 && info.plan_peak > plan->encode_scratch && strlen(info.id) == 64 && info.input_size == 224 && info.n_threads == 2);
 }
 
+#define TINY ST_SOURCE_DIR "/tests/golden/data/tiny-meta/model.safetensors" /* fp32: read straight from the file */
+
+static st_result *answer_within(uint64_t limit, st_model_info *info)
+{
+    st_model_options opts = ST_MODEL_OPTIONS_INIT;
+    st_model *m = NULL;
+    st_result *r = NULL;
+    st_picture *p = NULL;
+    st_session *s = NULL;
+    st_prompt prompt = ST_PROMPT_INIT;
+    st_segment_options ask = ST_SEGMENT_OPTIONS_INIT;
+    opts.n_threads = 2;
+    opts.memory_limit = limit;
+    assert_int_equal(st_model_open(&m, TINY, &opts, NULL), ST_OK);
+    assert_int_equal(st_model_get_info(m, info, NULL), ST_OK);
+    assert_int_equal(m->streaming, limit != 0);
+    s = session_on(m);
+    prompt.phrase = "cat", ask.threshold = 0.0f;
+    for (int round = 0; round < 2; round++) { /* the second computes with weights that have left memory before */
+        st_picture_free(p), st_result_free(r);
+        assert_int_equal(st_picture_encode(&p, s, &image, NULL, NULL), ST_OK);
+        st_session_forget_phrases(s);
+        assert_int_equal(st_segment(&r, s, p, &prompt, &ask, NULL), ST_OK);
+    }
+    st_picture_free(p), st_session_free(s), st_model_free(m);
+    return r;
+}
+
+static void test_memory_limit__another_plan_the_same_answer(void **state)
+{
+    (void)state;
+    st_model_info whole = ST_MODEL_INFO_INIT, small = ST_MODEL_INFO_INIT;
+    st_result *a = answer_within(0, &whole);
+    st_result *b = answer_within(whole.plan_peak - 1, &small);
+    assert_true(a->n_instances > 0);
+    assert_same_result(a, b);
+    assert_true(small.plan_peak < whole.plan_peak);
+    st_model_options opts = ST_MODEL_OPTIONS_INIT;
+    st_model *m = NULL;
+    st_error err;
+    opts.memory_limit = small.plan_peak;
+    assert_int_equal(st_model_open(&m, TINY, &opts, &err), ST_OK);
+    st_model_free(m);
+    opts.memory_limit = small.plan_peak - 1;
+    assert_int_equal(st_model_open(&m, TINY, &opts, &err), ST_ERR_LIMIT);
+    assert_null(m);
+    assert_non_null(strstr(err.message, "the smallest plan needs"));
+    opts.struct_size = offsetof(st_model_options, memory_limit); /* a caller who does not know of limits has none */
+    assert_int_equal(st_model_open(&m, TINY, &opts, &err), ST_OK);
+    st_model_free(m);
+    st_result_free(a), st_result_free(b);
+}
+
 static void test_lifetimes__any_order(void **state)
 {
     (void)state;
@@ -581,6 +634,7 @@ int main(void)
         cmocka_unit_test(test_cancel__stops_and_can_be_reset),
         cmocka_unit_test(test_segment__shares_what_no_prompt_changes),
         cmocka_unit_test(test_plan__is_what_the_run_uses),
+        cmocka_unit_test(test_memory_limit__another_plan_the_same_answer),
         cmocka_unit_test(test_lifetimes__any_order),
         cmocka_unit_test(test_memory__every_failure_is_an_error),
         cmocka_unit_test(test_tokenize__as_documented),
