@@ -32,8 +32,11 @@ typedef struct st_model_options {
     uint64_t memory_limit; /* bytes; 0 = none. A plan whose peak (st_model_info.plan_peak) is above it is changed: weights then leave memory a block at a
                             * time and are read from the file again, which costs time where the file is not in the system's cache. What no plan can keep
                             * is ST_ERR_LIMIT. Results do not depend on it. */
+    uint32_t input_size; /* side that pictures are resized to, in pixels; 0 = the checkpoint's own (1008 as published). Else a multiple
+                          * of its patch (14), of at least one attention window (336) and at most 512 patches (7168): smaller is
+                          * faster and sees less. Concepts and saved pictures belong to one size (docs/input-size.md). */
 } st_model_options;
-#define ST_MODEL_OPTIONS_INIT { sizeof(st_model_options), 0, NULL, NULL, 0 }
+#define ST_MODEL_OPTIONS_INIT { sizeof(st_model_options), 0, NULL, NULL, 0, 0 }
 
 /* Opens a published checkpoint, unchanged: a PyTorch .pt file, a .safetensors file, a sharded .safetensors.index.json, or a Hugging
  * Face snapshot directory. Every tensor's name and shape is checked here; values are mapped, not copied, and checked for NaN
@@ -58,7 +61,8 @@ typedef struct st_plan_line {
 /* What st_model_get_info tells. Strings and arrays belong to the model. */
 typedef struct st_model_info {
     size_t struct_size;       /* ST_MODEL_INFO_INIT */
-    const char *id;           /* 64 hex digits: equal for the same weights in any container or layout */
+    const char *id;           /* 64 hex digits: equal for the same weights in any container or layout; at another input size than the
+                               * checkpoint's own followed by "@" and that size, since features and tokens are then others */
     const char *version;      /* "sam3" or "sam3.1" */
     const char *layout;       /* "meta", "hf" */
     const char *container;    /* "safetensors", "safetensors (sharded)", "pytorch zip" */
@@ -80,8 +84,9 @@ typedef struct st_model_info {
     const char *cpu_level;    /* kernels in use: "ref", "avx2", "avx512", "neon" */
     const char *gemm;         /* matrix products in use: "oneDNN 2.6.3 (avx512_core)", "scalar" */
     uint32_t n_threads;
+    uint32_t own_input_size;  /* what the checkpoint says; input_size unless another was asked for */
 } st_model_info;
-#define ST_MODEL_INFO_INIT { sizeof(st_model_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0 }
+#define ST_MODEL_INFO_INIT { sizeof(st_model_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, 0 }
 ST_API ST_MUSTCHECK st_status st_model_get_info(const st_model *model, st_model_info *info, st_error *err);
 
 /* ---------------------------------------------------------------- session */

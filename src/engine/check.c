@@ -215,7 +215,9 @@ st_status st_model_check(st_session *s, st_check_fn *line, void *user, size_t *n
     checker c = {.line = line, .user = user};
     check_input in = {0};
     beside_model(path, sizeof path, s->model, "check.safetensors");
-    const bool stored = s->model->weights_info.n_int8 == 0 && st_file_exists(path); /* references are of fp32 weights */
+    const st_dims *d = s->model->dims;
+    const bool own = s->model->weights_info.n_int8 == 0 && d->image_size == d->own_size; /* references are of fp32 weights at their own size */
+    const bool stored = own && st_file_exists(path);
     st_status status = stored ? open_stored(&c, s->model, &in, err) : draw_input(&in, err);
     if (status == ST_OK) {
         s->probe = probe;

@@ -40,16 +40,17 @@ st_status st_concept_make(st_concept **out, st_session *s, const st_picture *p, 
 {
     if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no place for the result given");
     *out = NULL;
-    if (!s || !p || p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no session, no picture, or a picture of another model");
+    if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "concept: no session or no picture given");
     if (!prompt || prompt->struct_size < sizeof *prompt || prompt->n_concepts) return st_fail(err, ST_ERR_INVALID_ARG, "concept: a phrase and boxes are expected");
     if (!prompt->boxes || !prompt->n_boxes || prompt->n_boxes > ST_MAX_EXEMPLARS)
         return st_fail(err, ST_ERR_INVALID_ARG, "concept: %zu boxes, expected 1 to %d", prompt->n_boxes, ST_MAX_EXEMPLARS);
-    st_status status = st_own_check_text("concept phrase", prompt->phrase, ST_MAX_PHRASE_BYTES, err);
+    st_status status = st_picture_must_be_of(p, s->model, "concept: the picture", err);
+    if (status == ST_OK) status = st_own_check_text("concept phrase", prompt->phrase, ST_MAX_PHRASE_BYTES, err);
     if (status == ST_OK) status = st_own_check_text("concept source", source, ST_MAX_SOURCE_BYTES, err);
     if (status != ST_OK) return status;
     const st_model *m = s->model;
     st_geo_box *boxes = st_calloc(prompt->n_boxes, sizeof *boxes);
-    st_concept *c = concept_new(m->weights_info.id, prompt->phrase ? prompt->phrase : "visual", source, prompt->n_boxes, m->dims->width);
+    st_concept *c = concept_new(m->id, prompt->phrase ? prompt->phrase : "visual", source, prompt->n_boxes, m->dims->width);
     st_run run;
     size_t scratch = 0;
     status = boxes && c ? ST_OK : st_fail(err, ST_ERR_NOMEM, "concept: out of memory");

@@ -30,6 +30,7 @@ struct st_model {
     st_log log;
     st_weights *weights;
     const st_dims *dims;     /* of the weights */
+    char id[96];             /* of the weights, with the input size where it is not their own */
     char *path;
     const st_kernels *kernels;
     st_pool *pool;
@@ -86,6 +87,8 @@ struct st_picture {
     char *source;            /* or NULL */
 };
 
+/* Refuses a picture that another model encoded, or the same weights at another input size. `what` begins the sentence. */
+ST_MUSTCHECK st_status st_picture_must_be_of(const st_picture *p, const st_model *m, const char *what, st_error *err);
 /* Keeps a copy of the text; NULL is fine. Once per picture. */
 ST_MUSTCHECK st_status st_picture_say_source(st_picture *p, const char *source, st_error *err);
 enum { ST_MAX_SIDE = 1 << 24 };

@@ -346,13 +346,13 @@ st_status st_everything(st_everything_result **out, st_session *s, const st_pict
     if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "everything: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "everything: no session or no picture given");
-    if (p->model != s->model)
-        return st_fail(err, ST_ERR_INVALID_ARG, "everything: the picture was encoded by another model");
+    st_status status = st_picture_must_be_of(p, s->model, "everything: the picture", err);
+    if (status != ST_OK) return status;
     if (!p->for_clicks)
         return st_fail(err, ST_ERR_INVALID_ARG,
                        "everything: the picture was not encoded for clicks (st_encode_options.for_clicks)");
     everything e = { .s = s, .o = opts ? opts : &defaults, .width = p->width, .height = p->height };
-    st_status status = check_options(e.o, err);
+    status = check_options(e.o, err);
     if (status == ST_OK) status = check_image(image, p, e.o, err);
     if (status != ST_OK) return status;
     if (!e.o->hf) e.hole_area = st_click_hole_area(4 * s->model->dims->grid);

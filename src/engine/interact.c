@@ -174,11 +174,12 @@ st_status st_click(st_click_result **out, st_session *s, const st_picture *p, co
     if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "click: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "click: no session or no picture given");
-    if (p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "click: the picture was encoded by another model");
+    st_status status = st_picture_must_be_of(p, s->model, "click: the picture", err);
+    if (status != ST_OK) return status;
     if (!p->for_clicks) return st_fail(err, ST_ERR_INVALID_ARG, "click: the picture was not encoded for clicks (st_encode_options.for_clicks)");
     const uint32_t side = 4 * s->model->dims->grid;
     click_call call = {s->model, p, in, ST_CLICK_OPTIONS_INIT, (size_t)side * side, 0};
-    st_status status = read_options(&call.o, opts, err);
+    status = read_options(&call.o, opts, err);
     if (status == ST_OK) status = check_input(in, p, call.n_pixels, err);
     if (status != ST_OK) return status;
     if (call.o.hole_area < 0) call.hole_area = st_click_hole_area(side);

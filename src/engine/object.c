@@ -30,7 +30,9 @@ st_status st_object_new(st_object **out, st_session *s, st_picture *p, const st_
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "object: no session or no picture given");
     if (opts && opts->struct_size < sizeof *opts) return st_fail(err, ST_ERR_INVALID_ARG, "click options: struct_size is %zu, expected %zu", opts->struct_size, sizeof *opts);
-    if (p->model != s->model || !p->for_clicks) return st_fail(err, ST_ERR_INVALID_ARG, "object: the picture was not encoded for clicks by this session's model");
+    const st_status status = st_picture_must_be_of(p, s->model, "object: the picture", err);
+    if (status != ST_OK) return status;
+    if (!p->for_clicks) return st_fail(err, ST_ERR_INVALID_ARG, "object: the picture was not encoded for clicks (st_encode_options.for_clicks)");
     st_object *o = st_calloc(1, sizeof *o);
     if (!o) return st_fail(err, ST_ERR_NOMEM, "object: out of memory");
     o->session = s;

@@ -28,7 +28,7 @@ st_status st_picture_save(const st_picture *p, const char *path, int half, st_er
     json_t *about = st_own_about("picture");
     size_t n_expected = 8;
     if (about) {
-        json_object_set_new(about, "model", json_string(p->model->weights_info.id));
+        json_object_set_new(about, "model", json_string(p->model->id));
         json_object_set_new(about, "input_size", json_integer(p->model->dims->image_size));
         json_object_set_new(about, "width", json_integer(p->width));
         json_object_set_new(about, "height", json_integer(p->height));

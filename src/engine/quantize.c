@@ -298,10 +298,11 @@ static void settled(void *user, const char *canonical, bool int8)
 static json_t *about(void *user)
 {
     const quantizing *q = user;
+    const st_model *m = q->session->model;
     if (q->failed) return NULL;
-    return json_pack("{s:s,s:s,s:s,s:f,s:I,s:O,s:O}", "kind", "int8 weights", "stencil", ST_VERSION_STRING, "made_from",
-                     q->session->model->weights_info.id, "max_error", (double)q->o.max_error, "pictures",
-                     (json_int_t)q->o.n_images, "int8", q->int8, "kept", q->kept);
+    return json_pack("{s:s,s:s,s:s,s:I,s:f,s:I,s:O,s:O}", "kind", "int8 weights", "stencil", ST_VERSION_STRING,
+                     "made_from", m->weights_info.id, "measured_at", (json_int_t)m->dims->image_size, "max_error",
+                     (double)q->o.max_error, "pictures", (json_int_t)q->o.n_images, "int8", q->int8, "kept", q->kept);
 }
 
 static st_status check_options(quantizing *q, const st_quantize_options *opts, st_error *err)

@@ -306,8 +306,8 @@ st_status st_segment(st_result **out, st_session *s, const st_picture *p, const 
     if (!out) return st_fail(err, ST_ERR_INVALID_ARG, "segment: no place for the result given");
     *out = NULL;
     if (!s || !p) return st_fail(err, ST_ERR_INVALID_ARG, "segment: no session or no picture given");
-    if (p->model != s->model) return st_fail(err, ST_ERR_INVALID_ARG, "segment: the picture was encoded by another model");
-    st_status status = check_prompt(prompt, err);
+    st_status status = st_picture_must_be_of(p, s->model, "segment: the picture", err);
+    if (status == ST_OK) status = check_prompt(prompt, err);
     if (status == ST_OK) status = read_settings(&set, opts, err);
     if (status == ST_OK) status = st_model_bind_detect(s->model, err);
     if (status != ST_OK) return status;

@@ -8,10 +8,14 @@
 #include <stdint.h>
 
 #define ST_MAX_VIT_BLOCKS 128
+/* Most tokens per side that may be asked for. Of the published model, the largest map then has 16 * 512^2 * 256 = 2^30 values, and the tables made
+ * when a model is opened (rotary angles, sine codes, the interactive head's grid) take 0.6 GiB: beyond it plans stop being ones a machine can have. */
+#define ST_MAX_GRID 512
 
 typedef struct st_dims {
     /* picture */
-    uint32_t image_size; /* side in pixels */
+    uint32_t image_size; /* side in pixels that pictures are resized to */
+    uint32_t own_size;   /* the checkpoint's: image_size unless another was asked for (dims_size.c) */
     uint32_t patch;      /* side in pixels */
     uint32_t grid;       /* n = image_size / patch tokens per side */
     /* ViT trunk */

@@ -382,5 +382,6 @@ st_status st_dims_finish(st_dims *d, st_error *err)
         return st_fail(err, ST_ERR_FORMAT, "layer norm eps %g and %g, rotary base %g: out of range", (double)d->vit_eps,
                        (double)d->text_eps, (double)d->rope_theta);
     d->grid = d->image_size / d->patch;
+    d->own_size = d->image_size;
     return ST_OK;
 }

@@ -151,5 +151,7 @@ void st_dims_observe(st_dims *d, const st_catalog *cat, const st_naming *naming)
 ST_MUSTCHECK st_status st_dims_check_limits(const st_dims *d, st_error *err);
 /* Divisibility and derived sizes. To be asked after the manifest, which names a misshapen tensor better. */
 ST_MUSTCHECK st_status st_dims_finish(st_dims *d, st_error *err);
+/* Another picture side than the checkpoint's own; 0 = its own. After st_dims_finish. */
+ST_MUSTCHECK st_status st_dims_set_input_size(st_dims *d, uint32_t side, st_error *err);
 
 #endif

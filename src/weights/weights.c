@@ -385,6 +385,11 @@ const st_dims *st_weights_dims(const st_weights *w)
     return &w->dims;
 }
 
+st_status st_weights_set_input_size(st_weights *w, uint32_t side, st_error *err)
+{
+    return st_dims_set_input_size(&w->dims, side, err);
+}
+
 void st_weights_get_info(const st_weights *w, st_weights_info *info)
 {
     *info = w->info;

@@ -39,6 +39,8 @@ ST_MUSTCHECK st_status st_weights_open(st_weights **out, const char *path, const
 void st_weights_free(st_weights *w);
 
 const st_dims *st_weights_dims(const st_weights *w);
+/* Pictures of another side than the checkpoint's own (0 = its own). Right after opening: who has read the sizes is not told. */
+ST_MUSTCHECK st_status st_weights_set_input_size(st_weights *w, uint32_t side, st_error *err);
 /* Values of a canonical tensor as fp32, row-major, in the manifest's shape: a pointer into the mapped file where the file holds aligned contiguous fp32,
  * else a converted copy that the weights own. ST_ERR_NONFINITE names a tensor that holds NaN or infinity. */
 ST_MUSTCHECK st_status st_weights_f32(st_weights *w, const float **out, const char *canonical, st_error *err);

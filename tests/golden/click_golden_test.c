@@ -116,15 +116,16 @@ static void probe(void *user, const char *name, float *data, size_t rows, size_t
     if (!want) return;
     /* the trunk's output is only the input here: other sets compare it */
     const json_t *own = json_object_get(json_object_get(json_object_get(p->set->root, "runs"), owner), name);
-    if (r != rows || c != cols)
+    const bool whole = golden_stride(own) == 1;
+    if (whole ? r != rows || c != cols : c != cols)
         golden_verdict(p->t, false, "%s/%s: shape [%zu, %zu], the reference has [%zu, %zu]", p->run, name, rows, cols,
                        r, c);
     else {
         if (own && p->compares) {
             p->n_compared++;
-            golden_compare_stage(p->t, p->run, name, own, data, want, rows * cols);
+            golden_compare_rows(p->t, p->run, name, own, data, rows, want, r, cols);
         }
-        memcpy(data, want, rows * cols * sizeof *data);
+        if (whole) memcpy(data, want, rows * cols * sizeof *data);
     }
     free(want);
 }
@@ -277,7 +278,8 @@ static void whole_set(st_session *s, const golden_set *set, golden_tally *t)
     }
     st_object_free(object);
     st_picture_free(picture);
-    golden_verdict(t, n_chain == 5, "a chain of %d clicks, expected 5", n_chain);
+    const int expected = set->input_size ? 0 : 5; /* sets at other sizes ask less */
+    golden_verdict(t, n_chain == expected, "a chain of %d clicks, expected %d", n_chain, expected);
 }
 
 static st_session *open_session(const golden_set *set, unsigned threads)
@@ -287,6 +289,7 @@ static st_session *open_session(const golden_set *set, unsigned threads)
     st_session *s = NULL;
     st_model_options opts = ST_MODEL_OPTIONS_INIT;
     opts.n_threads = threads;
+    opts.input_size = set->input_size;
     golden_stop_on(st_model_open(&model, set->weights, &opts, &err), &err);
     golden_stop_on(st_session_new(&s, model, NULL, &err), &err);
     st_model_free(model);

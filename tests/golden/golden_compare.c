@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void golden_verdict(golden_tally *t, bool ok, const char *fmt, ...)
 {
@@ -38,6 +39,29 @@ void golden_compare_stage(golden_tally *t, const char *case_name, const char *st
     golden_verdict(t, rms_err <= bar_rms && worst <= bar_max,
                    "%s/%s: rms error %.3g (bar %.3g), max error %.3g (bar %.3g), rms %.3g", case_name, stage, rms_err,
                    bar_rms, worst, bar_max, rms);
+}
+
+size_t golden_stride(const json_t *own)
+{
+    const json_int_t stride = json_integer_value(json_object_get(own, "stride"));
+    return stride > 1 ? (size_t)stride : 1;
+}
+
+bool golden_compare_rows(golden_tally *t, const char *case_name, const char *stage, const json_t *own,
+                         const float *got, size_t rows, const float *want, size_t want_rows, size_t cols)
+{
+    const size_t stride = golden_stride(own);
+    if (want_rows != (rows + stride - 1) / stride) {
+        golden_verdict(t, false, "%s/%s: %zu rows, of which the reference has %zu, one of %zu", case_name, stage, rows,
+                       want_rows, stride);
+        return false;
+    }
+    float *some = malloc(want_rows * cols * sizeof *some + 1);
+    if (!some) exit(1);
+    for (size_t r = 0; r < want_rows; r++) memcpy(some + r * cols, got + r * stride * cols, cols * sizeof *some);
+    golden_compare_stage(t, case_name, stage, own, some, want, want_rows * cols);
+    free(some);
+    return true;
 }
 
 void golden_stop_on(st_status status, const st_error *err)

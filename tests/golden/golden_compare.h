@@ -15,6 +15,12 @@ void golden_verdict(golden_tally *t, bool ok, const char *fmt, ...) ST_PRINTF(3,
  * PyTorch's own, same floor. own: {"rms_err", "max_err"}. */
 void golden_compare_stage(golden_tally *t, const char *case_name, const char *stage, const json_t *own,
                           const float *got, const float *want, size_t n);
+/* The same for a stage of [rows, cols], of which the set may keep every k-th row only ("stride" in `own`): `want` then has
+ * want_rows. False, after a verdict, when the shapes do not fit. */
+bool golden_compare_rows(golden_tally *t, const char *case_name, const char *stage, const json_t *own,
+                         const float *got, size_t rows, const float *want, size_t want_rows, size_t cols);
+/* 1: the set keeps the whole stage. */
+size_t golden_stride(const json_t *own);
 /* Ends the program with the message unless the status is ST_OK. */
 void golden_stop_on(st_status status, const st_error *err);
 

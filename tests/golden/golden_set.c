@@ -25,6 +25,7 @@ void golden_open(golden_set *set, const char *folder, const char *weights)
     snprintf(path, sizeof path, "%s/cases.json", folder);
     set->root = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
     if (!set->root) die(path, bad.text);
+    set->input_size = (uint32_t)json_integer_value(json_object_get(set->root, "input_size"));
     if (weights) snprintf(set->weights, sizeof set->weights, "%s", weights);
     else snprintf(set->weights, sizeof set->weights, "%s/%s", folder, json_string_value(json_object_get(set->root, "weights")));
     snprintf(path, sizeof path, "%s/%s", folder, json_string_value(json_object_get(set->root, "golden")));

@@ -9,6 +9,7 @@
 typedef struct golden_set {
     char folder[1024];
     char weights[1200]; /* path of the model */
+    uint32_t input_size; /* other than the model's own; 0: its own */
     json_t *root;       /* cases.json */
     st_catalog tensors; /* golden.safetensors */
 } golden_set;

@@ -22,9 +22,11 @@ DEMO = os.path.join(ROOT, "models", "demo")
 def agree():
     """Before anything is made: the two references, given the same weights, must agree stage by stage."""
     import click_goldens
+    import size_goldens
     import tiny_goldens
     tiny_goldens.layouts_agree(DEMO)
     click_goldens.heads_agree()
+    size_goldens.layouts_agree(DEMO)
 
 
 def older(committed):
@@ -33,7 +35,7 @@ def older(committed):
     if os.path.exists(path):
         with open(path) as f:
             was = json.load(f)["scripts_sha256"]
-        if was not in (scripts_sha256(), scripts_sha256(CLICK_SCRIPTS)):
+        if was not in (scripts_sha256(), scripts_sha256(CLICK_SCRIPTS), scripts_sha256(CLICK_SCRIPTS + ("size_goldens",))):
             print(f"  written by other versions of the scripts ({was[:16]})")
 
 
@@ -77,9 +79,17 @@ def make_everything(folder):
     everything_goldens.everything_set(ROOT, folder)
 
 
+def make_at_size(name):
+    def make(folder):
+        import size_goldens
+        size_goldens.sets(DATA, DEMO)[name](folder)
+    return make
+
+
+AT_SIZE = ("tiny-meta-at-70", "tiny-meta-at-168", "tiny-hf-at-98", "tiny-hf-at-182", "tiny-meta-click-at-98", "tiny-hf-click-at-168")
 SETS = {"resize": make_resize, "tiny-meta": make_tiny_meta, "tiny-sam31": make_tiny_sam31, "tiny-hf": make_tiny_hf,
         "demo-check": make_demo_check, "tiny-meta-click": make_tiny_meta_click, "tiny-hf-click": make_tiny_hf_click,
-        "everything": make_everything}  # the last: it takes two of the models as they are committed
+        **{name: make_at_size(name) for name in AT_SIZE}, "everything": make_everything}  # the last: they take models as they are committed
 
 
 def main():
