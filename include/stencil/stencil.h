@@ -89,6 +89,18 @@ typedef struct st_model_info {
 #define ST_MODEL_INFO_INIT { sizeof(st_model_info), NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, 0 }
 ST_API ST_MUSTCHECK st_status st_model_get_info(const st_model *model, st_model_info *info, st_error *err);
 
+/* What a pass multiplies and how fast this machine multiplies, for benchmarks: a share of the second is what a time can be judged by. */
+typedef struct st_rate {
+    size_t struct_size;   /* ST_RATE_INIT */
+    double encode_gflop;  /* 10^9 operations (a multiplication and an addition are two) of the products of st_picture_encode */
+    double phrase_gflop;  /* of st_segment with a phrase that is new, on a picture that has answered before, up to 32 masks */
+    double fp32_gflops;   /* 10^9 operations a second of one large product, all threads, measured now */
+    double int8_gops;     /* the same in int8; 0 when the model has no int8 matrices */
+} st_rate;
+#define ST_RATE_INIT { sizeof(st_rate), 0, 0, 0, 0 }
+/* Takes about half a second and 50 MB. n_tokens: of the phrase, start and end included. */
+ST_API ST_MUSTCHECK st_status st_model_rate(const st_model *model, uint32_t n_tokens, st_rate *out, st_error *err);
+
 /* ---------------------------------------------------------------- session */
 
 typedef struct st_session st_session;

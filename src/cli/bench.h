@@ -32,6 +32,19 @@ double st_samples_least(const st_samples *s);
 double st_samples_most(const st_samples *s);
 json_t *st_samples_json(const st_samples *s); /* median, best, and every sample in the order of measuring */
 
+/* Times of the stages of an encode and a phrase; st_stage_clock_progress goes into the session's options. */
+typedef struct st_stage_clock {
+    st_console *console; /* is told the progress too */
+    double at;           /* when the stage that runs began */
+    bool sampling;       /* false: warming up, or a pass that is not to be counted */
+    st_samples trunk, neck, prompt, fusion, decoder, masks;
+} st_stage_clock;
+void st_stage_clock_start(st_stage_clock *c, bool sampling);
+void st_stage_clock_progress(void *user, const char *stage, size_t done, size_t total);
+json_t *st_stage_clock_json(const st_stage_clock *c);
+
+const char *st_bench_commit(void); /* of the sources, "unknown" when they lay in no repository */
+
 /* FNV-1a, 64 bits: tells equal results from others, and no more than that. The first call starts with ST_HASH_START. */
 #define ST_HASH_START UINT64_C(14695981039346656037)
 uint64_t st_bench_hash(uint64_t hash, const void *bytes, size_t n);

@@ -5,7 +5,9 @@
  * come the samples: the picture, the phrase again (a session keeps its text, so the text encoder does not run), and a
  * further phrase, another one each time. Every answer holds its N_MASKS best instances, whatever they score: what a
  * phrase costs depends on how many masks are made, and should not depend on what a picture shows. Answers to the one
- * phrase must be equal to the bit in every run, or the figures are worth nothing.
+ * phrase must be equal to the bit in every run, and at the end the model's self-check must pass, which knows the
+ * reference's own numbers for the demo model: figures of a build that computes something else are worth nothing. What
+ * the passes multiply and how fast the machine multiplies one large product, measured in the same run, stand beside.
  */
 #include "cli/bench.h"
 #include "front/report.h"
@@ -31,6 +33,10 @@ typedef struct bench {
     uint64_t hash, further_hash; /* of the phrase's answer; of all further ones, in order */
     size_t n_instances;          /* of one answer */
     bool failed_equality;
+    st_stage_clock stages;
+    st_rate rate;
+    uint64_t peak; /* before the rate and the check, which are not what is measured */
+    size_t n_checked, n_unsound;
 } bench;
 
 /* ---- what is measured ---- */
@@ -47,16 +53,18 @@ static uint64_t hash_result(uint64_t hash, const st_result *r)
     return hash;
 }
 
-static st_status encode(bench *b, double *seconds, st_error *err)
+static st_status encode(bench *b, bool sampling, double *seconds, st_error *err)
 {
     st_picture_free(b->picture); /* one at a time: the peak is that of one picture */
+    b->picture = NULL;
+    st_stage_clock_start(&b->stages, sampling);
     const double started = st_bench_now();
     const st_status status = st_picture_encode(&b->picture, b->session, &b->source.image, NULL, err);
     *seconds = st_bench_now() - started;
     return status;
 }
 
-static st_status ask(bench *b, const char *phrase, double *seconds, uint64_t *hash, st_error *err)
+static st_status ask(bench *b, const char *phrase, bool sampling, double *seconds, uint64_t *hash, st_error *err)
 {
     st_prompt prompt = ST_PROMPT_INIT;
     st_segment_options options = ST_SEGMENT_OPTIONS_INIT;
@@ -64,6 +72,7 @@ static st_status ask(bench *b, const char *phrase, double *seconds, uint64_t *ha
     prompt.phrase = phrase;
     options.threshold = 0;
     options.max_detections = N_MASKS;
+    st_stage_clock_start(&b->stages, sampling);
     const double started = st_bench_now();
     const st_status status = st_segment(&result, b->session, b->picture, &prompt, &options, err);
     *seconds = st_bench_now() - started;
@@ -93,27 +102,40 @@ static st_status run_once(bench *b, uint32_t i, st_error *err)
     char further[64];
     further_phrase(further, i, b->phrase);
     st_console_task(&b->console, "[%u/%u]", i + 1, b->runs);
-    st_status status = encode(b, &seconds, err);
+    st_status status = encode(b, true, &seconds, err);
     if (status == ST_OK) {
         st_samples_add(&b->encode, seconds);
-        status = ask(b, b->phrase, &seconds, &hash, err);
+        status = ask(b, b->phrase, false, &seconds, &hash, err);
     }
     if (status != ST_OK) return status;
     st_samples_add(&b->same, seconds);
     if (hash != b->hash) b->failed_equality = true;
-    if ((status = ask(b, further, &seconds, &b->further_hash, err)) != ST_OK) return status;
+    if ((status = ask(b, further, true, &seconds, &b->further_hash, err)) != ST_OK) return status;
     st_samples_add(&b->further, seconds);
     return ST_OK;
+}
+
+static void count_line(void *user, const st_check_line *line)
+{
+    (void)line;
+    ((bench *)user)->n_checked++;
 }
 
 static st_status measure(bench *b, st_error *err)
 {
     st_console_task(&b->console, "[warming up]");
     b->hash = b->further_hash = ST_HASH_START;
-    st_status status = encode(b, &b->first_encode, err);
-    if (status == ST_OK) status = ask(b, b->phrase, &b->first_phrase, &b->hash, err);
+    st_status status = encode(b, false, &b->first_encode, err);
+    if (status == ST_OK) status = ask(b, b->phrase, false, &b->first_phrase, &b->hash, err);
     b->first_peak = st_bench_peak_bytes();
     for (uint32_t i = 0; status == ST_OK && i < b->runs; i++) status = run_once(b, i, err);
+    b->peak = st_bench_peak_bytes();
+    st_console_task(&b->console, "[checking]");
+    st_stage_clock_start(&b->stages, false);
+    enum { TOKENS = 4 }; /* of a further phrase: two words, start and end */
+    b->rate = (st_rate)ST_RATE_INIT;
+    if (status == ST_OK) status = st_model_rate(b->model, TOKENS, &b->rate, err);
+    if (status == ST_OK) status = st_model_check(b->session, count_line, b, &b->n_unsound, err);
     return status;
 }
 
@@ -127,21 +149,35 @@ static json_t *output_json(const bench *b)
     return json_pack("{s:s,s:s,s:I}", "hash", hash, "further_hash", further, "instances", (json_int_t)b->n_instances);
 }
 
+/* Of the rate of the products that the model mostly makes. */
+static double share(const bench *b, double gflop, const st_samples *s)
+{
+    return gflop / st_samples_median(s) / (b->rate.int8_gops > 0 ? b->rate.int8_gops : b->rate.fp32_gflops);
+}
+
+static json_t *rate_json(const bench *b)
+{
+    json_t *int8 = b->rate.int8_gops > 0 ? json_real(b->rate.int8_gops) : json_null();
+    return json_pack("{s:f,s:o,s:f,s:f,s:f,s:f}", "fp32_gflops", b->rate.fp32_gflops, "int8_gops", int8, "encode_gflop", b->rate.encode_gflop,
+                     "encode_share", share(b, b->rate.encode_gflop, &b->encode), "phrase_gflop", b->rate.phrase_gflop, "further_phrase_share",
+                     share(b, b->rate.phrase_gflop, &b->further));
+}
+
 static json_t *receipt(const bench *b, const st_model_info *m, const char *cpu)
 {
     json_t *accepted = b->accepted >= 0 ? json_real(b->accepted) : json_null();
     json_t *start = json_pack("{s:f,s:o}", "open_seconds", b->open, "accepted_seconds", accepted);
     json_t *first = json_pack("{s:f,s:f,s:I}", "encode_seconds", b->first_encode, "phrase_seconds", b->first_phrase,
                               "peak_resident_bytes", (json_int_t)b->first_peak);
-    json_t *memory = json_pack("{s:I,s:I}", "peak_resident_bytes", (json_int_t)st_bench_peak_bytes(), "plan_peak_bytes",
-                               (json_int_t)m->plan_peak);
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "bench", "picture",
-                     "stencil", st_version(), "cpu", cpu, "level", m->cpu_level, "gemm", m->gemm, "threads",
+    json_t *memory = json_pack("{s:I,s:I}", "peak_resident_bytes", (json_int_t)b->peak, "plan_peak_bytes", (json_int_t)m->plan_peak);
+    json_t *check = json_pack("{s:I,s:I}", "lines", (json_int_t)b->n_checked, "failed", (json_int_t)b->n_unsound);
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "bench", "picture",
+                     "stencil", st_version(), "commit", st_bench_commit(), "cpu", cpu, "level", m->cpu_level, "gemm", m->gemm, "threads",
                      (json_int_t)m->n_threads, "model", st_bench_model_json(m), "picture",
                      st_bench_source_json(&b->source), "phrase", st_json_text(b->phrase), "warm_up", 1, "runs",
                      (json_int_t)b->runs, "start", start, "first", first, "encode", st_samples_json(&b->encode),
-                     "same_phrase", st_samples_json(&b->same), "further_phrase", st_samples_json(&b->further), "output",
-                     output_json(b), "memory", memory);
+                     "same_phrase", st_samples_json(&b->same), "further_phrase", st_samples_json(&b->further), "stages",
+                     st_stage_clock_json(&b->stages), "rate", rate_json(b), "output", output_json(b), "check", check, "memory", memory);
 }
 
 static void print_samples(const char *name, const st_samples *s)
@@ -168,9 +204,16 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
     print_samples("picture", &b->encode);
     print_samples("same phrase", &b->same);
     print_samples("further phrase", &b->further);
+    printf("stages           trunk %.3f s, neck %.3f; prompt %.3f, fusion %.3f, decoder %.3f, masks %.3f (medians)\n", st_samples_median(&b->stages.trunk),
+           st_samples_median(&b->stages.neck), st_samples_median(&b->stages.prompt), st_samples_median(&b->stages.fusion), st_samples_median(&b->stages.decoder),
+           st_samples_median(&b->stages.masks));
+    printf("machine          one large product: %.0f GFLOP/s in fp32", b->rate.fp32_gflops);
+    if (b->rate.int8_gops > 0) printf(", %.0f GOP/s in int8", b->rate.int8_gops);
+    printf("; picture %.0f GFLOP, %.0f %% of that rate; phrase %.0f GFLOP, %.0f %%\n", b->rate.encode_gflop, 100 * share(b, b->rate.encode_gflop, &b->encode),
+           b->rate.phrase_gflop, 100 * share(b, b->rate.phrase_gflop, &b->further));
     printf("memory           peak %.1f MiB resident (%.1f after the first phrase), planned %.1f MiB\n",
-           (double)st_bench_peak_bytes() / mib, (double)b->first_peak / mib, (double)m->plan_peak / mib);
-    printf("output           %zu instances with masks for each phrase, %s\n", b->n_instances, hash);
+           (double)b->peak / mib, (double)b->first_peak / mib, (double)m->plan_peak / mib);
+    printf("output           %zu instances with masks for each phrase, %s; self-check: %zu lines passed\n", b->n_instances, hash, b->n_checked);
 }
 
 /* ---- the whole ---- */
@@ -180,8 +223,9 @@ static int start(bench *b)
     st_error err = { ST_OK, "" };
     st_session_options options = ST_SESSION_OPTIONS_INIT;
     options.cancel = st_signals_watch();
-    options.progress = st_console_progress;
-    options.progress_user = &b->console;
+    b->stages.console = &b->console;
+    options.progress = st_stage_clock_progress;
+    options.progress_user = &b->stages;
     const double started = st_bench_now();
     const int code = st_model_start(&b->model, &b->console, b->args->model, &b->args->wish);
     if (code != ST_EXIT_OK) return code;
@@ -213,6 +257,10 @@ static int run(bench *b)
             "\"%s\": the same phrase on the same picture gave other numbers in another run; please report this",
             b->phrase);
         return ST_EXIT_INTERNAL;
+    }
+    if (b->n_unsound) {
+        st_console_error(&b->console, "%zu of %zu lines of the self-check failed: these figures count for nothing; `stencil check` says more", b->n_unsound, b->n_checked);
+        return ST_EXIT_PARTLY;
     }
     st_bench_cpu_name(cpu);
     if (b->args->json) return st_bench_print(receipt(b, &info, cpu), &b->console);

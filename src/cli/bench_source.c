@@ -3,6 +3,7 @@
 #include "front/fault.h"
 #include "front/report.h"
 
+#include <commit.h>
 #include <stdlib.h>
 
 enum { DRAWN_SIDE = 1008 };
@@ -52,6 +53,11 @@ json_t *st_bench_source_json(const st_bench_source *s)
 {
     return json_pack("{s:o,s:I,s:I}", "file", s->path ? st_json_text(s->path) : json_null(), "width",
                      (json_int_t)s->image.width, "height", (json_int_t)s->image.height);
+}
+
+const char *st_bench_commit(void)
+{
+    return ST_COMMIT;
 }
 
 json_t *st_bench_model_json(const st_model_info *m)

@@ -1,6 +1,7 @@
 /* cmd_version.c: `stencil version`. */
 #include "cli/cli.h"
 
+#include <commit.h>
 #include <string.h>
 
 void st_cmd_version_help(FILE *to)
@@ -16,7 +17,7 @@ int st_cmd_version(int argc, char **argv)
     }
     if (argc > 1) return st_usage_error("version", "takes no words or options, got \"%s\"", argv[1]);
     static const char *const formats[] = {"jpeg", "png", "webp", "tiff", "heif"};
-    printf("stencil %s\nreads:", st_version());
+    printf("stencil %s, commit %s\nreads:", st_version(), ST_COMMIT);
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
         if (st_bitmap_can_read(formats[i])) printf(" %s", formats[i]);
     printf("\n");

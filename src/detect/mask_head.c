@@ -64,6 +64,7 @@ void st_mask_logits(const st_run *run, const st_detect *d, const float *pixels, 
     float *embed = st_run_floats(run, n, D), *folded = st_run_floats(run, n, D), *offset = st_run_floats(run, n, 1);
     st_mlp_run(run, d->mask.embed, 3, states, n, embed);
     st_run_probe(run, embed, n, D, "mask.embed");
+    st_run_count(run, n, n_pixels, D);
     if (!st_run_idle(run) && n > 0) {
         run->k->gemm(false, n, D, D, embed, D, d->mask.instance.weight, D, false, folded, D);
         run->k->gemm(true, n, 1, D, embed, D, d->mask.instance.bias, D, false, offset, 1);

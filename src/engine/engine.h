@@ -60,6 +60,8 @@ ST_MUSTCHECK st_status st_model_bind_click(st_model *model, st_error *err);
 ST_MUSTCHECK st_status st_plan_compute(st_plan *plan, const st_model *model, st_error *err);
 /* Scratch of one st_segment call. */
 ST_MUSTCHECK st_status st_plan_segment(size_t *bytes, const st_model *model, size_t n_tokens, size_t n_boxes, st_error *err);
+/* 10^9 operations of the products of an encode, and of a phrase of n_tokens on a picture that has answered one before. */
+ST_MUSTCHECK st_status st_plan_work(double *encode_gflop, double *phrase_gflop, const st_model *model, size_t n_tokens, st_error *err);
 /* Scratch of one st_click_head call. */
 ST_MUSTCHECK st_status st_plan_click(size_t *bytes, const st_model *model, size_t n_tokens, st_error *err);
 /* Chooses a plan whose peak is at most `limit` bytes (0: no limit) and writes it down. ST_ERR_LIMIT says what the smallest needs. */

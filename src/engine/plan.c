@@ -10,24 +10,57 @@ static st_run planning_run(const st_model *m, st_arena *arena)
     return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena, .int8 = m->weights_info.n_int8 > 0};
 }
 
+/* One prompt in planning mode. shared NULL: what a picture's first prompt makes is made too. */
+static st_status walk_segment(const st_run *run, const st_model *m, size_t n_tokens, size_t n_boxes, const st_shared *shared, st_error *err)
+{
+    const st_dims *d = m->dims;
+    const size_t D = d->width, n = d->grid;
+    float *tokens = st_run_floats(run, n_tokens, D);
+    const st_status status = st_text_encode(run, &m->text, NULL, n_tokens, tokens, err);
+    if (status != ST_OK) return status;
+    st_detection found;
+    st_detect_prompt(run, &m->detect, &(st_features){{NULL, NULL, NULL}}, shared, tokens, n_tokens, NULL, n_boxes, true, &found);
+    float *pixels = st_run_floats(run, 16 * n * n, D);
+    st_mask_pixels(run, &m->detect, NULL, NULL, found.n_prompt, NULL, NULL, pixels);
+    const size_t chunk = d->n_queries < ST_MASK_CHUNK ? d->n_queries : ST_MASK_CHUNK;
+    float *states = st_run_floats(run, chunk, D), *logits = st_run_floats(run, chunk, 16 * n * n);
+    st_mask_logits(run, &m->detect, pixels, states, chunk, logits);
+    return st_run_status(run, err);
+}
+
+/* One encode in planning mode; *x, the trunk's output, stays in the arena for the interactive neck. */
+static st_status walk_encode(const st_run *run, const st_model *m, float **x, st_error *err)
+{
+    const size_t n = m->dims->grid, side = m->dims->image_size;
+    float *px = st_run_floats(run, side * side, 3);
+    *x = st_run_floats(run, n * n, m->dims->vit_width);
+    return st_vision_encode(run, &m->vision, px, *x, &(st_features){{NULL, NULL, NULL}}, err);
+}
+
 st_status st_plan_segment(size_t *bytes, const st_model *m, size_t n_tokens, size_t n_boxes, st_error *err)
 {
     st_arena arena;
     const st_run run = planning_run(m, &arena);
-    const st_dims *d = m->dims;
-    const size_t D = d->width, n = d->grid;
-    float *tokens = st_run_floats(&run, n_tokens, D);
-    const st_status status = st_text_encode(&run, &m->text, NULL, n_tokens, tokens, err);
-    if (status != ST_OK) return status;
-    st_detection found;
-    st_detect_prompt(&run, &m->detect, &(st_features){{NULL, NULL, NULL}}, NULL, tokens, n_tokens, NULL, n_boxes, true, &found);
-    float *pixels = st_run_floats(&run, 16 * n * n, D);
-    st_mask_pixels(&run, &m->detect, NULL, NULL, found.n_prompt, NULL, NULL, pixels);
-    const size_t chunk = d->n_queries < ST_MASK_CHUNK ? d->n_queries : ST_MASK_CHUNK;
-    float *states = st_run_floats(&run, chunk, D), *logits = st_run_floats(&run, chunk, 16 * n * n);
-    st_mask_logits(&run, &m->detect, pixels, states, chunk, logits);
+    const st_status status = walk_segment(&run, m, n_tokens, n_boxes, NULL, err);
     *bytes = arena.peak;
-    return st_run_status(&run, err);
+    return status;
+}
+
+st_status st_plan_work(double *encode_gflop, double *phrase_gflop, const st_model *m, size_t n_tokens, st_error *err)
+{
+    st_arena arena;
+    double encode = 0.0, phrase = 0.0;
+    float *x;
+    const st_shared made = {.made = true};
+    st_run run = planning_run(m, &arena);
+    run.n_flop = &encode;
+    st_status status = walk_encode(&run, m, &x, err);
+    run = planning_run(m, &arena);
+    run.n_flop = &phrase;
+    if (status == ST_OK) status = walk_segment(&run, m, n_tokens, 0, &made, err);
+    *encode_gflop = 1e-9 * encode;
+    *phrase_gflop = 1e-9 * phrase;
+    return status;
 }
 
 st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
@@ -35,10 +68,9 @@ st_status st_plan_compute(st_plan *plan, const st_model *m, st_error *err)
     st_arena arena;
     const st_run run = planning_run(m, &arena);
     const st_dims *d = m->dims;
-    const size_t n = d->grid, D = d->width, V = d->vit_width, side = d->image_size;
-    float *px = st_run_floats(&run, side * side, 3);
-    float *x = st_run_floats(&run, n * n, V);
-    const st_status status = st_vision_encode(&run, &m->vision, px, x, &(st_features){{NULL, NULL, NULL}}, err);
+    const size_t n = d->grid, D = d->width, V = d->vit_width;
+    float *x;
+    const st_status status = walk_encode(&run, m, &x, err);
     if (status != ST_OK) return status;
     plan->encode_scratch = arena.peak;
     plan->features = (22 * n * n + 1) * D * sizeof(float); /* levels of 16, 4 and 1 times N; what prompts share */

@@ -123,6 +123,7 @@ static void attention_item(void *arg, size_t item, unsigned slot)
 
 void st_attention_run(const st_run *run, const st_attention *a)
 {
+    st_run_count(run, 2 * a->n_seq * a->n_q, a->n_k, a->heads * a->head_width); /* scores, and the sum of values */
     if (a->int8 && st_attention_int8_can(a)) {
         st_attention_int8_run(run, a);
         return;

@@ -79,6 +79,7 @@ void st_conv3x3_run(const st_run *run, const st_conv3x3 *conv, const st_conv_inp
     job.n_in_plane = st_round_up(job.strip * job.across * conv->n_in, 16);
     job.n_out_plane = st_round_up(job.strip * job.across * conv->n_out, 16);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), job.n_padded + 16 * (job.n_in_plane + job.n_out_plane));
+    st_run_count(run, 16 * job.across * job.down, conv->n_out, conv->n_in);
     if (!st_run_idle(run)) st_run_parallel(run, (job.down + job.strip - 1) / job.strip, conv_item, &job);
     st_arena_rewind(run->arena, mark);
 }
@@ -115,6 +116,7 @@ void st_conv_up_run(const st_run *run, const st_conv_up *conv, const float *x, s
     const size_t mark = st_arena_mark(run->arena);
     up_job job = {run->k, conv, x, y, NULL, height, width, act};
     job.scratch = st_run_floats(run, st_pool_size(run->pool), UP_ROWS * conv->n_out);
+    st_run_count(run, 4 * height * width, conv->n_out, conv->n_in);
     if (!st_run_idle(run)) st_run_parallel(run, (height * width + UP_ROWS - 1) / UP_ROWS, up_item, &job);
     st_arena_rewind(run->arena, mark);
 }

@@ -49,6 +49,7 @@ static void linear_item(void *arg, size_t item, unsigned slot)
 void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act,
                    bool accumulate)
 {
+    st_run_count(run, rows, l->n_out, l->n_in);
     if (run->watch && !st_run_idle(run)) run->watch(run->watch_user, l, x, ldx, rows);
     if (l->int8.values || (run->int8 && st_run_planning(run))) {
         st_linear_int8_run(run, l, x, ldx, rows, y, ldy, act, accumulate);
@@ -82,7 +83,7 @@ void st_feed_forward(const st_run *run, const st_linear *fc1, const st_linear *f
     float *hidden = st_run_floats(run, rows < HIDDEN_ROWS ? rows : HIDDEN_ROWS, fc1->n_out); /* [<= HIDDEN_ROWS, ffn] */
     for (size_t row = 0; row < rows; row += HIDDEN_ROWS) {
         const size_t n = rows - row < HIDDEN_ROWS ? rows - row : HIDDEN_ROWS;
-        if (st_run_idle(run)) break;
+        if (st_run_idle(run) && !st_run_planning(run)) break;
         st_linear_run(run, fc1, x + row * fc1->n_in, fc1->n_in, n, hidden, fc1->n_out, act, false);
         st_linear_run(run, fc2, hidden, fc2->n_in, n, y + row * fc2->n_out, fc2->n_out, ST_ACT_NONE, true);
     }

@@ -34,6 +34,7 @@ typedef struct st_run {
     void *watch_user;
     st_let_go_fn *let_go; /* NULL where the whole model may stay in memory */
     void *let_go_user;
+    double *n_flop; /* counts what the products of a planning run would take; may be NULL */
 } st_run;
 
 static inline bool st_run_planning(const st_run *run) { return run->arena->planning; }
@@ -51,6 +52,11 @@ float *st_run_floats(const st_run *run, size_t rows, size_t cols);
 void st_run_probe(const st_run *run, float *data, size_t rows, size_t cols, const char *fmt, ...) ST_PRINTF(5, 6);
 /* A block of the model has been computed: its weights may leave memory. The prefix is built like printf's. */
 void st_run_let_go(const st_run *run, const char *fmt, ...) ST_PRINTF(2, 3);
+/* A product [m, k] by [k, n] belongs to the pass. */
+static inline void st_run_count(const st_run *run, size_t m, size_t n, size_t k)
+{
+    if (run->n_flop && st_run_planning(run)) *run->n_flop += 2.0 * (double)m * (double)n * (double)k;
+}
 /* Items of a job on the run's pool. */
 static inline void st_run_parallel(const st_run *run, size_t n_items, st_pool_fn *fn, void *arg)
 {

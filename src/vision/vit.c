@@ -58,6 +58,7 @@ static void embed(const st_run *run, const st_vision *v, const float *px, float 
     const size_t mark = st_arena_mark(run->arena), n = v->dims->grid, p = v->dims->patch;
     patch_job job = {run, v, px, x, NULL};
     job.scratch = st_run_floats(run, st_pool_size(run->pool), PATCH_TOKENS * 3 * p * p);
+    st_run_count(run, n * n, v->dims->vit_width, 3 * p * p);
     if (!st_run_idle(run)) st_run_parallel(run, (n * n + PATCH_TOKENS - 1) / PATCH_TOKENS, patch_item, &job);
     st_norm_run(run, &v->ln_pre, x, n * n, x);
     st_arena_rewind(run->arena, mark);

@@ -710,8 +710,24 @@ class Bench(Case):
 
     def test_picture(self):
         doc = self.receipt('picture', PICTURE, 'animal', '--runs', '2', '-j', '2')
-        self.assertEqual(list(doc), ['bench', 'stencil', 'cpu', 'level', 'gemm', 'threads', 'model', 'picture', 'phrase', 'warm_up', 'runs', 'start', 'first',
-                                     'encode', 'same_phrase', 'further_phrase', 'output', 'memory'])
+        self.assertEqual(list(doc), ['bench', 'stencil', 'commit', 'cpu', 'level', 'gemm', 'threads', 'model', 'picture', 'phrase', 'warm_up', 'runs', 'start', 'first',
+                                     'encode', 'same_phrase', 'further_phrase', 'stages', 'rate', 'output', 'check', 'memory'])
+        self.assertRegex(doc['commit'], r'^([0-9a-f]{7,40}(-dirty)?|unknown)$')
+        self.assertEqual(list(doc['stages']), ['trunk', 'neck', 'prompt', 'fusion', 'decoder', 'masks'])
+        for stage in doc['stages'].values():
+            self.samples(stage, 2)
+        for whole, parts in (('encode', ('trunk', 'neck')), ('further_phrase', ('prompt', 'fusion', 'decoder', 'masks'))):
+            for i, seconds in enumerate(doc[whole]['samples']):
+                split = sum(doc['stages'][part]['samples'][i] for part in parts)
+                self.assertLessEqual(split, seconds)
+                self.assertGreater(split, 0.5 * seconds)
+        rate = doc['rate']
+        self.assertEqual(list(rate), ['fp32_gflops', 'int8_gops', 'encode_gflop', 'encode_share', 'phrase_gflop', 'further_phrase_share'])
+        self.assertIsNone(rate['int8_gops'])
+        self.assertAlmostEqual(rate['encode_share'], rate['encode_gflop'] / doc['encode']['median'] / rate['fp32_gflops'], 6)
+        self.assertAlmostEqual(rate['further_phrase_share'], rate['phrase_gflop'] / doc['further_phrase']['median'] / rate['fp32_gflops'], 6)
+        self.assertEqual(doc['check']['failed'], 0)
+        self.assertGreater(doc['check']['lines'], 20)
         info = json.loads(self.ok(run('info', '--json', '-j', '2')))
         self.assertEqual(doc['model'], {k: info[k] for k in ('id', 'version', 'precision', 'dtypes', 'container', 'input_size')})
         self.assertEqual([doc[k] for k in ('bench', 'level', 'gemm', 'threads', 'phrase', 'warm_up', 'runs')],

@@ -540,6 +540,42 @@ static void test_memory_limit__another_plan_the_same_answer(void **state)
     st_result_free(a), st_result_free(b);
 }
 
+/* A product that only adds up what it was asked. */
+static double n_multiplied;
+static void count_gemm(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate, float *c, size_t ldc)
+{
+    (void)trans_b, (void)a, (void)lda, (void)b, (void)ldb, (void)accumulate, (void)c, (void)ldc;
+    n_multiplied += (double)m * (double)n * (double)k;
+}
+
+/* What the plan says a pass multiplies is what it does multiply. */
+static void test_rate__counts_what_the_passes_multiply(void **state)
+{
+    (void)state;
+    st_model *m = models[0];
+    const st_kernels *own = m->kernels;
+    st_kernels counting = *own;
+    st_rate rate = ST_RATE_INIT, wrong = {0};
+    st_session *s = session_on(m);
+    st_picture *p = encoded(s);
+    assert_int_equal(st_model_rate(m, 4, &rate, NULL), ST_OK);
+    assert_true(rate.fp32_gflops > 0.0 && rate.int8_gops == 0.0);
+    st_picture_free(p);
+    counting.gemm = count_gemm;
+    m->kernels = &counting;
+    n_multiplied = 0.0;
+    p = encoded(s);
+    m->kernels = own;
+    assert_true(fabs(2e-9 * n_multiplied - rate.encode_gflop) < 1e-9 * rate.encode_gflop);
+    assert_true(rate.phrase_gflop > 0.0);
+    assert_int_equal(st_model_rate(m, 0, &rate, NULL), ST_ERR_INVALID_ARG);
+    assert_int_equal(st_model_rate(m, m->dims->context + 1, &rate, NULL), ST_ERR_INVALID_ARG);
+    assert_int_equal(st_model_rate(m, 4, &wrong, NULL), ST_ERR_INVALID_ARG);
+    assert_int_equal(st_model_rate(NULL, 4, &rate, NULL), ST_ERR_INVALID_ARG);
+    st_picture_free(p);
+    st_session_free(s);
+}
+
 static void test_lifetimes__any_order(void **state)
 {
     (void)state;
@@ -635,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_segment__shares_what_no_prompt_changes),
         cmocka_unit_test(test_plan__is_what_the_run_uses),
         cmocka_unit_test(test_memory_limit__another_plan_the_same_answer),
+        cmocka_unit_test(test_rate__counts_what_the_passes_multiply),
         cmocka_unit_test(test_lifetimes__any_order),
         cmocka_unit_test(test_memory__every_failure_is_an_error),
         cmocka_unit_test(test_tokenize__as_documented),

@@ -1,0 +1,12 @@
+# Run at every build: writes OUTPUT, a header that names the commit of the sources, when that has changed. SOURCE is the tree.
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=* OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed OR NOT commit)
+  set(commit unknown)
+endif()
+set(text "/* What `stencil version` and benchmark receipts say. */\n#define ST_COMMIT \"${commit}\"\n")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} before)
+endif()
+if(NOT "${before}" STREQUAL "${text}")
+  file(WRITE ${OUTPUT} "${text}")
+endif()
