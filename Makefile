@@ -23,7 +23,7 @@ demo: setup ## set up, build, segment the bundled picture with the bundled model
 	@$(MAKE) --no-print-directory build
 	@tools/demo.sh $(BUILD)/stencil $(BUILD)/demo.png
 
-test: ## set up, then every check that fits in a few minutes: style, build, tests, sanitizers, CPU levels, Arm, install
+test: ## set up, then every check that fits in a few minutes: style, build, tests, readers of labels, sanitizers, CPU levels, Arm, install
 	@tools/setup.sh test
 	@tools/ci.sh all
 

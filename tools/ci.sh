@@ -7,6 +7,7 @@
 #   asan     all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     the threaded tests under ThreadSanitizer
 #   arm      kernels and kcheck, cross-built for 64-bit Arm, under qemu-user; and on older x86-64 CPUs
+#   readers  exported labels read back by public tools from PyPI (needs a network the first time)
 #   install  install into a folder; build and run examples/ against it, shared and static
 #   fuzz     every fuzz target with libFuzzer, FUZZ_SECONDS (60) each; not part of `all`
 #   all      everything but fuzz
@@ -128,6 +129,11 @@ stage_arm() {
     run_tests gcc -R '^kcheck\.emulated\.x86_64$'
 }
 
+stage_readers() {
+    build gcc stencil label_make_store
+    tools/label_readers.sh build/gcc
+}
+
 stage_install() {
     local prefix=$PWD/build/installed example name
     build gcc
@@ -159,12 +165,12 @@ stage_fuzz() {
     echo "fuzz: $n targets, nothing found"
 }
 
-[ $# -gt 0 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 stages=()
 for name in "$@"; do
     case $name in
-    all) stages+=(style build test install asan tsan levels arm) ;;
-    style | build | test | levels | asan | tsan | arm | install | fuzz) stages+=("$name") ;;
+    all) stages+=(style build test readers install asan tsan levels arm) ;;
+    style | build | test | readers | levels | asan | tsan | arm | install | fuzz) stages+=("$name") ;;
     *) echo "ci.sh: unknown stage \"$name\"" >&2; exit 2 ;;
     esac
 done

@@ -13,7 +13,7 @@ if ! "$python" -c 'import torch, transformers, safetensors' 2>/dev/null; then
 fi
 cmake --preset gcc >/dev/null
 cmake --build --preset gcc --target golden_test stencil label_make_store -- --quiet
-tools/label_readers.sh build/gcc
+tools/label_readers.sh build/gcc "$python"
 "$python" tests/reference/demo_loads.py
 "$python" tests/reference/demo_scores.py --stencil build/gcc/stencil --scenes "${DEMO_SCENES:-100}"
 "$python" tests/reference/label_parity.py --stencil build/gcc/stencil --scenes "${LABEL_SCENES:-300}"

@@ -8,7 +8,7 @@ mode=${1:-build}
 
 build_packages=(build-essential cmake ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev libtiff-dev libexif-dev libheif-dev
     libutf8proc-dev libjansson-dev zlib1g-dev nettle-dev)
-test_packages=(git python3 pmccabe clang libcmocka-dev)
+test_packages=(git python3 python3-venv pmccabe clang libcmocka-dev)
 score_packages=(python3 python3-numpy python3-pil fonts-noto-color-emoji)
 modules=(libjpeg libpng libwebp libwebpdemux libtiff-4 libexif libutf8proc jansson zlib nettle)
 
