@@ -25,7 +25,8 @@ st_status st_text_encode(const st_run *run, const st_text *t, const uint32_t *id
     float *x = st_run_floats(run, n, W); /* [n, W] */
     if (!st_run_idle(run))
         for (size_t i = 0; i < n; i++) {
-            memcpy(x + i * W, t->token_embed + ids[i] * W, W * sizeof *x);
+            if (t->token_embed) memcpy(x + i * W, t->token_embed + ids[i] * W, W * sizeof *x);
+            else st_weights_read(t->weights, "text.token_embed", ids[i] * W, W, x + i * W);
             run->k->add(x + i * W, t->pos + i * W, W);
         }
     for (size_t i = 0; i < t->dims->text_depth; i++) {
@@ -55,8 +56,16 @@ st_status st_text_bind(st_text *t, st_weights *weights, st_error *err)
     const st_dims *d = t->dims;
     const size_t W = d->text_width;
     st_binder b = {weights, err, ST_OK};
-    t->token_embed = st_bind_f32(&b, (size_t)d->vocab * W, "text.token_embed");
-    if (weights) st_weights_drop(weights, "text.token_embed"); /* looked through for NaN; a phrase touches a few rows of 49,408 */
+    st_status status = ST_OK;
+    if (!weights || st_weights_in_place(weights, "text.token_embed")) {
+        t->token_embed = st_bind_f32(&b, (size_t)d->vocab * W, "text.token_embed");
+        if (weights) st_weights_drop(weights, "text.token_embed"); /* looked through for NaN; a phrase touches a few rows of 49,408 */
+    } else {
+        t->token_embed = NULL;
+        t->weights = weights;
+        status = st_weights_look_through(weights, "text.token_embed", err);
+    }
+    if (status != ST_OK) return status;
     t->pos = st_bind_f32(&b, (size_t)d->context * W, "text.pos");
     for (size_t i = 0; i < d->text_depth; i++) {
         st_text_block *block = &t->blocks[i];

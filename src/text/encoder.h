@@ -17,7 +17,8 @@ typedef struct st_text_block {
 typedef struct st_text {
     const st_dims *dims;    /* borrowed */
     bool bound;
-    const float *token_embed; /* [vocab, W] */
+    const float *token_embed; /* [vocab, W], or NULL: rows are read from `weights`, so that a 16-bit table stays as it is */
+    const st_weights *weights;
     const float *pos;         /* [context, W] */
     st_text_block *blocks;    /* [text_depth] */
     st_norm ln_final;

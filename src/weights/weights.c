@@ -97,6 +97,7 @@ static uint64_t mapped_bytes(const st_weights *w, const st_slot *slot)
 static uint64_t converted_bytes(const st_weights *w, const st_slot *slot)
 {
     if (st_row_part(slot->row) >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) return 0;
+    if (strcmp(slot->name, "text.token_embed") == 0) return 0; /* where it is not read in place, rows are as they are asked for */
     const uint64_t n_out = slot->shape[0], n_in = slot->shape[1], mapped = mapped_bytes(w, slot);
     if (slot->scale && mapped) return (2 * n_out + (slot->smooth ? n_in : 0)) * sizeof(float);
     return mapped ? 0 : slot->n_elements * sizeof(float);
@@ -372,6 +373,36 @@ st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, c
     }
     if (status == ST_OK) *out = v->int8;
     return status;
+}
+
+bool st_weights_in_place(const st_weights *w, const char *canonical)
+{
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    return slot && in_place(w, slot);
+}
+
+st_status st_weights_look_through(st_weights *w, const char *canonical, st_error *err)
+{
+    enum { PIECE = 4096 };
+    float piece[PIECE];
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    if (!slot || slot->scale) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no plain tensor \"%s\"", canonical);
+    pthread_mutex_lock(&w->lock);
+    st_status status = st_blob_expand(&w->checkpoint.catalog.blobs[slot->entry->blob], slot->entry->name, err);
+    for (uint64_t i = 0; status == ST_OK && i < slot->n_elements; i += PIECE) {
+        const size_t n = slot->n_elements - i < PIECE ? (size_t)(slot->n_elements - i) : PIECE;
+        const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first + i, n, piece);
+        if (bad < n) status = not_finite(slot, i + bad, err);
+    }
+    drop_source(w, slot);
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+void st_weights_read(const st_weights *w, const char *canonical, size_t first, size_t count, float *out)
+{
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    (void)st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first + first, count, out); /* all are finite */
 }
 
 size_t st_weights_n_elements(const st_weights *w, const char *canonical)

@@ -48,6 +48,12 @@ ST_MUSTCHECK st_status st_weights_f32(st_weights *w, const float **out, const ch
  * matrix that it stands for. *name (may be NULL) is the canonical name, which the weights own. */
 ST_MUSTCHECK st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, const char *canonical,
                                        st_error *err);
+/* Whether st_weights_f32 gives a pointer into the mapped file. */
+bool st_weights_in_place(const st_weights *w, const char *canonical);
+/* For a large tensor of which little is read: looks for NaN and infinity a piece at a time and keeps nothing in memory. */
+ST_MUSTCHECK st_status st_weights_look_through(st_weights *w, const char *canonical, st_error *err);
+/* `count` values from flat index `first` on, as fp32, of a tensor that was looked through. Any thread. */
+void st_weights_read(const st_weights *w, const char *canonical, size_t first, size_t count, float *out);
 /* Number of elements of a canonical tensor; 0 when the file has none (an optional tensor). */
 size_t st_weights_n_elements(const st_weights *w, const char *canonical);
 /* Lets the kernel drop the mapped pages of all canonical tensors whose name starts with `prefix`. Values stay valid. */
