@@ -8,7 +8,7 @@ mode=${1:-build}
 
 build_packages=(build-essential cmake ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev libtiff-dev libexif-dev libheif-dev
     libutf8proc-dev libjansson-dev zlib1g-dev nettle-dev)
-test_packages=(git python3 python3-venv pmccabe clang libcmocka-dev)
+test_packages=(git python3 python3-venv pmccabe clang libcmocka-dev groff-base zsh fish)
 score_packages=(python3 python3-numpy python3-pil fonts-noto-color-emoji)
 modules=(libjpeg libpng libwebp libwebpdemux libtiff-4 libexif libutf8proc jansson zlib nettle)
 
@@ -25,8 +25,12 @@ esac
 # Elsewhere packages have other names: look for what they bring, and say what is missing.
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     missing=()
-    if [ "$mode" = test ]; then modules+=(cmocka); fi
-    for tool in cc cmake ninja pkg-config; do command -v $tool >/dev/null || missing+=("$tool"); done
+    tools=(cc cmake ninja pkg-config)
+    if [ "$mode" = test ]; then
+        modules+=(cmocka)
+        tools+=(git python3 pmccabe clang groff zsh fish)
+    fi
+    for tool in "${tools[@]}"; do command -v $tool >/dev/null || missing+=("$tool"); done
     for module in "${modules[@]}"; do pkg-config --exists "$module" 2>/dev/null || missing+=("$module"); done
     [ ${#missing[@]} = 0 ] || fail "this system has no apt-get; install these by hand, then run make again: ${missing[*]}"
     echo "setup: no apt-get here, but all that a build needs is there"

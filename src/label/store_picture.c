@@ -95,12 +95,13 @@ static st_status make_folders(char *path, st_error *err)
     char *last = strrchr(path, '/'), *before;
     *last = '\0';
     before = strrchr(path, '/');
-    if (mkdir(path, 0777) != 0 && errno == ENOENT) {
+    const int why = mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
+    if (why == ENOENT) {
         *before = '\0';
         status = st_save_folder(path, err);
         *before = '/';
         if (status == ST_OK) status = st_save_folder(path, err);
-    }
+    } else if (why) status = st_fault(err, ST_ERR_IO, "%s: cannot make this folder: %s", path, strerror(why));
     *last = '/';
     return status;
 }

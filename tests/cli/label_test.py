@@ -15,7 +15,7 @@ import sys
 import time
 
 import label_case
-from label_case import TIMEOUT_S, environment, label, png
+from label_case import TIMEOUT_S, environment, label, like_anybody, png
 
 ASKED = ('-c', 'food', '-c', 'thing=fruit', '-c', 'thing=vehicle', '--floor', '0.05')
 
@@ -161,6 +161,25 @@ class Sources(Case):
         self.assertIn('objects', stored('out')['zero.png'][0])
         self.assertEqual(before, {n: os.stat(n).st_mtime_ns for n in glob.glob('out/store/*/*img*')})
         self.assertEqual(len(contents('out')['errors.jsonl'].splitlines()), 3)
+
+    def test_pictures_that_may_not_be_read(self):
+        self.photos(3)
+        os.chmod('photos/b/img_0.png', 0)
+        self.label(code=1, preexec_fn=like_anybody)
+        with open('out/errors.jsonl', encoding='utf-8') as f:
+            errors = [json.loads(line) for line in f]
+        self.assertEqual([e['name'] for e in errors], ['b/img_0.png'])
+        self.assertIn('Permission denied', errors[0]['error'])
+        os.chmod('photos/b/img_0.png', 0o600)
+        self.label(preexec_fn=like_anybody)
+        self.label(out='fresh')
+        self.assertEqual(contents('out'), contents('fresh'))
+        # What lies in a folder that may not be read is not known: that is no reason to label the rest as if it were all.
+        os.chmod('photos/b', 0)
+        self.addCleanup(os.chmod, 'photos/b', 0o700)
+        self.label(code=2, out='rest', preexec_fn=like_anybody)
+        self.assertIn('photos/b: this folder cannot be read: Permission denied', self.said)
+        self.assertFalse(os.path.exists('rest'))
 
     def test_names_of_any_bytes_and_length(self):
         self.photos(1)
@@ -399,9 +418,46 @@ class Folder(Case):
         self.label(out='file', code=4)
         self.label(out='no/such/folder', code=4)
         self.label(out='photos', code=2)
-        if os.geteuid() != 0:
-            os.mkdir('closed', 0o500)
-            self.label(out='closed', code=4)
+        os.mkdir('closed', 0o500)
+        self.label(out='closed', code=4, preexec_fn=like_anybody)
+        self.assertIn('Permission denied', self.said)
+        self.assertEqual(os.listdir('closed'), [])
+        self.label(out='closed/new', code=4, preexec_fn=like_anybody)
+
+    def closed(self, *folders):
+        """They can be looked into and not be written to until the test is over."""
+        for folder in folders:
+            self.addCleanup(os.chmod, folder, 0o700)
+            os.chmod(folder, 0o500)
+
+    def test_store_that_cannot_be_written(self):
+        self.photos(2)
+        self.label('--limit', '1')
+        before = contents('out')
+        self.closed('out/store', *glob.glob('out/store/*'))
+        self.label(code=4, preexec_fn=like_anybody)
+        self.assertIn('Permission denied', self.said)
+        self.assertIn('the same command goes on', self.said)
+        self.assertEqual({k: v for k, v in contents('out').items() if k.startswith('store')}, {k: v for k, v in before.items() if k.startswith('store')})
+        for folder in ['out/store', *glob.glob('out/store/*')]:
+            os.chmod(folder, 0o700)
+        self.label()
+        self.label(out='fresh')
+        self.assertEqual(contents('out'), contents('fresh'))
+
+    def test_job_that_cannot_be_written(self):
+        """It is refused; what only reads goes on, with another folder for what it writes."""
+        self.photos(2)
+        self.label()
+        before = contents('out', ())
+        self.closed(*(above for above, _, _ in os.walk('out')))
+        self.label('--floor', '0.06', '--redo', code=4, preexec_fn=like_anybody)
+        for verb, code in ((('sweep', 'out'), 0), (('export', 'out', '-f', 'coco'), 4), (('sheet', 'out'), 4),
+                           (('export', 'out', '-f', 'coco', '-o', 'here'), 0), (('sheet', 'out', '-o', 'here'), 0)):
+            done = label(*verb, preexec_fn=like_anybody)
+            self.assertEqual(done.returncode, code, (verb, done.stderr))
+            self.assertTrue(code == 0 or b'Permission denied' in done.stderr, done.stderr)
+        self.assertEqual(before, contents('out', ()))
 
     def test_interrupted_run_goes_on(self):
         self.photos(16)
