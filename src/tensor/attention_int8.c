@@ -140,8 +140,7 @@ static void absorb_keys(const int8_job *job, const block *b, size_t seq, size_t 
     const float *scale = job->value_scale + at * d;
     for (size_t i = 0; i < b->n; i++) {
         const int32_t *dots = b->dots + i * (d + 1);
-        float *sum = b->sum + i * d;
-        for (size_t c = 0; c < d; c++) sum[c] += b->step[i] * scale[c] * (float)dots[c];
+        job->k->dequantize(b->sum + i * d, dots, d, b->step[i], 0, scale, dots, NULL, true); /* no zero point: the row sums do not count */
         b->total[i] += b->step[i] * (float)dots[d];
     }
 }

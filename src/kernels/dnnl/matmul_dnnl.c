@@ -1,7 +1,7 @@
 /* matmul_dnnl.c: a primitive is made once per shape and kept: a model has some dozens of shapes. Weights stay where they
  * are; the library re-orders a block of them at a time in scratch memory. That is ours, one piece per thread, kept
  * until the thread ends: the library's own belongs to the thread that made the primitive, and two threads would write into
- * it at once.
+ * it at once. A thread also keeps the library's handles for each shape, which cost more than a small product.
  */
 #include "kernels/dnnl/matmul_dnnl.h"
 
@@ -111,18 +111,32 @@ static const kept *find(const shape *s, kept *spare)
     return found;
 }
 
-/* A thread's scratch memory, as large as its largest product wanted. */
+enum { A, B, C, SCRATCH, N_HANDLES };
+
+/* What a thread keeps: scratch memory as large as its largest product wanted, and the library's handles. */
 typedef struct desk {
     void *scratch;
     size_t n_bytes;
+    dnnl_stream_t stream;
+    dnnl_memory_t memory[MOST_KEPT][N_HANDLES]; /* by the place of the shape; NULL until it is used */
 } desk;
 static pthread_key_t desk_key; /* the thread's desk */
 static pthread_once_t desk_once = PTHREAD_ONCE_INIT;
 static bool has_desks;
 
+static void free_handles(dnnl_memory_t memory[N_HANDLES])
+{
+    for (size_t i = 0; i < N_HANDLES; i++) {
+        if (memory[i]) (void)dnnl_memory_destroy(memory[i]);
+        memory[i] = NULL;
+    }
+}
+
 static void free_desk(void *arg)
 {
     desk *d = arg;
+    for (size_t i = 0; i < MOST_KEPT; i++) free_handles(d->memory[i]);
+    if (d->stream) (void)dnnl_stream_destroy(d->stream);
     st_free(d->scratch);
     st_free(d);
 }
@@ -133,48 +147,60 @@ static void make_key(void)
 }
 
 /* NULL without memory. */
-static void *scratch_of_thread(size_t n)
+static desk *desk_of_thread(void)
 {
     pthread_once(&desk_once, make_key);
     desk *d = has_desks ? pthread_getspecific(desk_key) : NULL;
-    if (has_desks && !d) {
-        d = st_calloc(1, sizeof *d);
-        if (d && pthread_setspecific(desk_key, d) != 0) {
-            st_free(d);
-            d = NULL;
+    if (d || !has_desks) return d;
+    d = st_calloc(1, sizeof *d);
+    if (d && (dnnl_stream_create(&d->stream, engine, dnnl_stream_default_flags) != dnnl_success || pthread_setspecific(desk_key, d) != 0)) {
+        free_desk(d);
+        d = NULL;
+    }
+    return d;
+}
+
+static bool grow(desk *d, size_t n)
+{
+    if (d->n_bytes >= n) return true;
+    st_free(d->scratch);
+    d->scratch = st_aligned(n, 64);
+    d->n_bytes = d->scratch ? n : 0;
+    return d->scratch != NULL;
+}
+
+/* Handles of the product's four pieces of memory, which lie where `at` says. All or none are made. */
+static bool point(dnnl_memory_t memory[N_HANDLES], const kept *p, void *const at[N_HANDLES])
+{
+    const bool made = memory[0] != NULL;
+    dnnl_status_t status = dnnl_success;
+    for (size_t i = 0; i < N_HANDLES && status == dnnl_success; i++) {
+        if (made) {
+            status = dnnl_memory_set_data_handle(memory[i], at[i]);
+            continue;
         }
+        const dnnl_memory_desc_t *const of[N_HANDLES] = { &p->a, &p->b, &p->c, &p->bytes };
+        status = dnnl_memory_create(&memory[i], DESC(*of[i]), engine, at[i]);
     }
-    if (!d) return NULL;
-    if (d->n_bytes < n) {
-        st_free(d->scratch);
-        d->scratch = st_aligned(n, 64);
-        d->n_bytes = d->scratch ? n : 0;
-    }
-    return d->scratch;
+    if (status != dnnl_success) free_handles(memory);
+    return status == dnnl_success;
 }
 
 static bool multiply(const kept *p, const uint8_t *a, const int8_t *b, int32_t *c)
 {
-    dnnl_memory_t memory[4] = { NULL };
-    dnnl_stream_t stream = NULL;
-    void *scratch = p->primitive ? scratch_of_thread(p->scratch) : NULL;
-    if (!scratch) return false;
+    desk *d = p->primitive ? desk_of_thread() : NULL;
+    if (!d || !grow(d, p->scratch)) return false;
+    const bool spare = p < all_kept || p >= all_kept + MOST_KEPT;
+    dnnl_memory_t own[N_HANDLES] = { NULL }, *memory = spare ? own : d->memory[p - all_kept];
     /* the library's handles are not const; it reads a and b only */
-    dnnl_status_t status = dnnl_memory_create(&memory[0], DESC(p->a), engine, (void *)(uintptr_t)a);
-    if (status == dnnl_success) status = dnnl_memory_create(&memory[1], DESC(p->b), engine, (void *)(uintptr_t)b);
-    if (status == dnnl_success) status = dnnl_memory_create(&memory[2], DESC(p->c), engine, c);
-    if (status == dnnl_success) status = dnnl_memory_create(&memory[3], DESC(p->bytes), engine, scratch);
-    if (status == dnnl_success) status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-    if (status == dnnl_success) {
-        const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[0] },
-                                         { DNNL_ARG_WEIGHTS, memory[1] },
-                                         { DNNL_ARG_DST, memory[2] },
-                                         { DNNL_ARG_SCRATCHPAD, memory[3] } };
-        status = dnnl_primitive_execute(p->primitive, stream, 4, args);
-    }
-    for (size_t i = 0; i < 4; i++)
-        if (memory[i]) (void)dnnl_memory_destroy(memory[i]);
-    if (stream) (void)dnnl_stream_destroy(stream);
+    void *const at[N_HANDLES] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, c, d->scratch };
+    if (!point(memory, p, at)) return false;
+    const dnnl_exec_arg_t args[] = { { DNNL_ARG_SRC, memory[A] },
+                                     { DNNL_ARG_WEIGHTS, memory[B] },
+                                     { DNNL_ARG_DST, memory[C] },
+                                     { DNNL_ARG_SCRATCHPAD, memory[SCRATCH] } };
+    const dnnl_status_t status = dnnl_primitive_execute(p->primitive, d->stream, N_HANDLES, args);
+    free_handles(own);
     return status == dnnl_success;
 }
 
