@@ -166,6 +166,8 @@ typedef struct st_detection {
     size_t n_prompt;
     st_queries queries;
 } st_detection;
+/* Makes what the picture's prompts share, if nobody has. Another thread that wants it waits: it would compute the same. */
+ST_MUSTCHECK st_status st_picture_share(const st_picture *p, const st_run *run, st_error *err);
 /* Everything of a prompt but the masks; in planning mode only memory is counted. `tokens` [n_tokens, D]. `shared` is made, or NULL: computed on the spot. */
 void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const st_shared *shared, const float *tokens, size_t n_tokens,
                       const st_geo_box *boxes, size_t n_boxes, bool with_geo, st_detection *out);

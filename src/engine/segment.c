@@ -1,4 +1,4 @@
-/* segment.c: one prompt on an encoded picture: tokens, fusion, decoder, scores; then masks for the queries that survive, a few at a time, straight to runs. */
+/* segment.c: one prompt on an encoded picture: tokens, scores (prompt.c); then masks for the queries that survive, a few at a time, straight to runs. */
 #include "engine/engine.h"
 
 #include <math.h>
@@ -7,47 +7,6 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/mem.h"
-
-void st_detect_prompt(const st_run *run, const st_detect *d, const st_features *features, const st_shared *shared, const float *tokens, size_t n_tokens,
-                      const st_geo_box *boxes, size_t n_boxes, bool with_geo, st_detection *out)
-{
-    const size_t N = (size_t)d->dims->grid * d->dims->grid, D = d->dims->width, Q = d->dims->n_queries, n_geo = with_geo ? n_boxes + 1 : 0;
-    out->n_prompt = n_tokens + n_geo;
-    out->prompt = st_run_floats(run, out->n_prompt, D);
-    out->fused = st_run_floats(run, N, D);
-    out->queries.state = st_run_floats(run, Q, D);
-    out->queries.boxes = st_run_floats(run, Q, 4);
-    out->queries.logits = st_run_floats(run, Q, 1);
-    float *first = shared ? NULL : st_run_floats(run, N, D);
-    if (!st_run_idle(run)) memcpy(out->prompt, tokens, n_tokens * D * sizeof *tokens);
-    st_run_probe(run, d->pos, N, D, "pos");
-    float *geo = st_run_idle(run) ? NULL : out->prompt + n_tokens * D;
-    if (with_geo && n_boxes == 0 && shared && geo) memcpy(geo, shared->cls, D * sizeof *geo);
-    else if (with_geo) st_geo_run(run, d, features->level[2], boxes, n_boxes, geo);
-    st_run_probe(run, out->prompt, out->n_prompt, D, "prompt");
-    st_run_progress(run, "phrase", 1, 4);
-    if (!shared) st_fusion_share(run, d, features->level[2], first);
-    st_fusion_run(run, d, shared ? shared->fusion : first, out->prompt, out->n_prompt, out->fused);
-    st_run_progress(run, "phrase", 2, 4);
-    st_decoder_run(run, d, out->fused, out->prompt, out->n_prompt, &out->queries);
-    st_run_progress(run, "phrase", 3, 4);
-}
-
-/* Makes what the picture's prompts share, if nobody has. Another thread that wants it waits: it would compute the same. */
-static st_status share(const st_run *run, const st_model *m, const st_picture *p, st_error *err)
-{
-    st_shared *s = p->shared;
-    st_status status = ST_OK;
-    pthread_mutex_lock(&s->lock);
-    if (!s->made) {
-        st_geo_run(run, &m->detect, p->features.level[2], NULL, 0, s->cls);
-        st_fusion_share(run, &m->detect, p->features.level[2], s->fusion);
-        status = st_run_status(run, err);
-        s->made = status == ST_OK;
-    }
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
 
 /* ---- options ---- */
 
@@ -290,7 +249,7 @@ static st_status segment(st_result *r, st_session *s, const st_picture *p, const
     /* Concepts bring a CLS of their own. */
     const bool with_geo = prompt->n_boxes > 0 || (n_extra == 0 && !set->hf_text_only);
     const bool watched = run.probe || run.watch; /* who looks on sees every stage of every prompt */
-    if (!watched && (status = share(&run, m, p, err)) != ST_OK) return status;
+    if (!watched && (status = st_picture_share(p, &run, err)) != ST_OK) return status;
     st_detect_prompt(&run, &m->detect, &p->features, watched ? NULL : p->shared, tokens, phrase->n_valid + n_extra, boxes, prompt->n_boxes, with_geo, &found);
     if ((status = st_run_status(&run, err)) != ST_OK) return status;
     r->presence = st_sigmoid(found.queries.presence);
