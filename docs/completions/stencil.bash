@@ -8,7 +8,7 @@ _stencil() {
     fi
     case $command in
         segment) options="--model --picture --phrase --box --threshold --mask-threshold --max-detections --boxes-only --format --output
-            --overlay --threads --stretch --resize --max-pixels --hf-text-only --features --concept --point --region --mask
+            --overlay --threads --size --memory-limit --stretch --resize --max-pixels --hf-text-only --features --concept --point --region --mask
             --multimask --hole-area --hf --quiet --verbose --help" ;;
         label)
             # A word that begins no verb is a folder.
@@ -21,22 +21,23 @@ _stencil() {
                 *) options="--model --class --classes --output --format --threshold --min-area --max-area --overwrite --floor
                 --mask-threshold --boxes-only --tile --tile-size --tile-overlap --tiles-only --duplicates
                 --duplicate-threshold --across-classes --negatives --root --limit --dry-run --redo --shard --merge
-                --stretch --resize --max-pixels --hf-text-only --json --threads --quiet --verbose --help" ;;
+                --stretch --resize --max-pixels --hf-text-only --json --threads --size --memory-limit --quiet --verbose --help" ;;
             esac ;;
-        click) options="--model --features --multimask --hole-area --hf --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
+        click) options="--model --features --multimask --hole-area --hf --stretch --resize --max-pixels --threads --size --memory-limit --quiet --verbose --help" ;;
         concept)
-            options="--model --box --phrase --output --features --stretch --resize --max-pixels --threads --json --quiet --verbose --help"
+            options="--model --box --phrase --output --features --stretch --resize --max-pixels --threads --size --memory-limit --json --quiet --verbose
+            --help"
             [ "$COMP_CWORD" -eq 2 ] && words="make show" ;;
         everything) options="--model --features --points-per-side --points-per-batch --pred-iou-thresh --stability-score-thresh
             --stability-score-offset --box-nms-thresh --crop-n-layers --crop-nms-thresh --crop-overlap-ratio --crop-n-points-downscale-factor
             --min-mask-region-area --overlap-thresh --max-masks --hf --format --output --overlay --stretch --resize --max-pixels --threads
-            --quiet --verbose --help" ;;
-        encode) options="--model --output --clicks --half --stretch --resize --max-pixels --threads --quiet --verbose --help" ;;
-        quantize) options="--model --output --calibrate --pictures --phrase --max-error --no-smooth --json --threads --quiet --verbose --help" ;;
-        info) options="--model --json --plan --threads --quiet --verbose --help" ;;
-        check) options="--model --json --threads --quiet --verbose --help" ;;
+            --size --memory-limit --quiet --verbose --help" ;;
+        encode) options="--model --output --clicks --half --stretch --resize --max-pixels --threads --size --memory-limit --quiet --verbose --help" ;;
+        quantize) options="--model --output --calibrate --pictures --phrase --max-error --no-smooth --json --threads --size --quiet --verbose --help" ;;
+        info) options="--model --json --plan --threads --size --memory-limit --quiet --verbose --help" ;;
+        check) options="--model --json --threads --size --quiet --verbose --help" ;;
         bench)
-            options="--model --instances --size --noise --runs --threads --json --quiet --verbose --help"
+            options="--model --instances --size --noise --runs --threads --memory-limit --json --quiet --verbose --help"
             [ "$COMP_CWORD" -eq 2 ] && words="masks picture click" ;;
         help) words="segment label click concept everything encode quantize info check bench version help" ;;
     esac
@@ -53,7 +54,7 @@ _stencil() {
         --parts) words="join largest split" ;;
         --class | -c | --min-area | --max-area | --floor | --tile-size | --tile-overlap | --duplicate-threshold | --limit | --shard | --thresholds | --speck | --split | --most | --side | \
             --seed | --image-prefix) return ;;
-        --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --instances | --size | --runs | --points-per-side | \
+        --phrase | --box | --point | --region | --hole-area | --threshold | --mask-threshold | --max-detections | --threads | -j | --max-pixels | --memory-limit | --instances | --size | --runs | --points-per-side | \
             --points-per-batch | --pred-iou-thresh | --stability-score-thresh | --stability-score-offset | --box-nms-thresh | --crop-n-layers | --crop-nms-thresh | \
             --crop-overlap-ratio | --crop-n-points-downscale-factor | --min-mask-region-area | --overlap-thresh | --max-masks | --pictures | --max-error) return ;;
     esac

@@ -16,6 +16,8 @@ complete -c stencil -n '__fish_seen_subcommand_from help' -f -a 'segment label c
 set -l with_model '__fish_seen_subcommand_from segment label click concept everything encode quantize info check bench'
 complete -c stencil -n $with_model -s m -l model -r -d 'checkpoint or folder'
 complete -c stencil -n $with_model -s j -l threads -x -d threads
+complete -c stencil -n $with_model -l size -x -d 'side that pictures are resized to'
+complete -c stencil -n '__fish_seen_subcommand_from segment label click concept everything encode info bench' -l memory-limit -x -d 'keep to this much memory'
 complete -c stencil -n $with_model -s q -l quiet -d 'errors only'
 complete -c stencil -n $with_model -s v -l verbose -d 'say more'
 complete -c stencil -n $with_model -s h -l help -d 'explain the command'
@@ -26,7 +28,6 @@ set -l bench '__fish_seen_subcommand_from bench'
 complete -c stencil -n $bench -a 'masks picture click'
 complete -c stencil -n $bench -l runs -x -d 'samples of each figure'
 complete -c stencil -n $bench -l instances -x -d 'masks: how many'
-complete -c stencil -n $bench -l size -x -d 'masks: width and height of the picture'
 complete -c stencil -n $bench -l noise -d 'masks: the worst case'
 
 set -l segment '__fish_seen_subcommand_from segment'

@@ -66,6 +66,11 @@ const char *st_read_threads(uint32_t *out, const char *text)
     return st_read_count(out, text, 1, 1024) ? NULL : "a whole number from 1 to 1024";
 }
 
+const char *st_read_input_size(uint32_t *out, const char *text)
+{
+    return st_read_count(out, text, 1, 65536) ? NULL : "a side in pixels such as 504, 672 or 1344";
+}
+
 const char *st_read_memory(uint64_t *out, const char *text)
 {
     static const char *const expected = "an amount of memory such as 800M or 2.5G";

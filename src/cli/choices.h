@@ -14,6 +14,7 @@ const char *st_read_stretch(st_stretch *out, const char *text);
 const char *st_read_resize(st_resize *out, const char *text);
 const char *st_read_max_pixels(uint64_t *out, const char *text);
 const char *st_read_threads(uint32_t *out, const char *text);
+const char *st_read_input_size(uint32_t *out, const char *text); /* the model knows which ones it has */
 const char *st_read_memory(uint64_t *out, const char *text); /* bytes: 2G, 800M, 1.5G */
 const char *st_read_multimask(st_multimask *out, const char *text);
 const char *st_read_hole_area(int32_t *out, const char *text);

@@ -74,8 +74,9 @@ int st_model_spared(st_console *console, const char *given, const char *const *o
 typedef struct st_model_wish {
     uint32_t n_threads;
     uint64_t memory_limit; /* bytes */
+    uint32_t input_size;   /* pixels */
 } st_model_wish;
-/* Opens it; on failure says why and returns ST_EXIT_MODEL. */
+/* Opens it; on failure says why and returns ST_EXIT_MODEL, or ST_EXIT_USAGE when the model has no such input size. */
 int st_model_start(st_model **out, st_console *console, const char *given, const st_model_wish *wish);
 /* ST_EXIT_OK when it holds the interactive part; else says so and returns ST_EXIT_MODEL. */
 int st_model_for_clicks(const st_model *model, st_console *console);

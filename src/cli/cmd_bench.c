@@ -20,7 +20,8 @@ enum {
 static const st_option options[] = {
     { "model", 'm', "PATH", OPT_MODEL, "picture, click: the model; else STENCIL_MODEL, else the demo model" },
     { "instances", 0, "N", OPT_INSTANCES, "masks: how many (default 100)" },
-    { "size", 0, "PIXELS", OPT_SIZE, "masks: width and height of the picture (default 4032)" },
+    { "size", 0, "PIXELS", OPT_SIZE,
+      "masks: width and height of the picture (default 4032); picture, click: input size (default: the model's own)" },
     { "noise", 0, NULL, OPT_NOISE, "masks: logits that change sign everywhere, the worst case" },
     { "runs", 0, "N", OPT_RUNS, "samples of each figure, after one run to warm up (default 9; 5 for picture)" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default 2; for picture what affinity and CPU quota allow)" },
@@ -190,6 +191,7 @@ struct reader {
     st_bench_args a;
     kind kind;
     bool help;
+    const char *size;                    /* as written: means one thing to masks, another to the other two */
     const char *only_masks, *only_model; /* the last option that belongs to masks, or to the other two */
 };
 
@@ -229,7 +231,7 @@ static int read_option(struct reader *r, int id, const char *value)
     case ST_OPTION_WORD: return read_word(r, value);
     case OPT_MODEL: r->only_model = "model", a->model = value; break;
     case OPT_INSTANCES: r->only_masks = "instances"; return read_count(&a->instances, "instances", value, 10000);
-    case OPT_SIZE: r->only_masks = "size"; return read_count(&a->size, "size", value, 65535);
+    case OPT_SIZE: r->size = value; break;
     case OPT_NOISE: r->only_masks = "noise", a->noise = true; break;
     case OPT_RUNS: return read_count(&a->runs, "runs", value, ST_BENCH_MAX_RUNS);
     case OPT_THREADS: return read_count(&a->wish.n_threads, "threads", value, 1024);
@@ -240,6 +242,13 @@ static int read_option(struct reader *r, int id, const char *value)
     default: r->help = true; break;
     }
     return ST_EXIT_OK;
+}
+
+static int read_size(struct reader *r)
+{
+    if (!r->size) return ST_EXIT_OK;
+    if (r->kind == KIND_MASKS) return read_count(&r->a.size, "size", r->size, 65535);
+    return st_wrong_value("bench", "size", r->size, st_read_input_size(&r->a.wish.input_size, r->size));
 }
 
 static int read_args(struct reader *r, int argc, char **argv)
@@ -260,7 +269,7 @@ static int read_args(struct reader *r, int argc, char **argv)
     if (r->kind != KIND_MASKS && r->only_masks)
         return st_usage_error("bench", "--%s belongs to masks, not to %s", r->only_masks,
                               r->kind == KIND_CLICK ? "click" : "picture");
-    return ST_EXIT_OK;
+    return read_size(r);
 }
 
 int st_cmd_bench(int argc, char **argv)

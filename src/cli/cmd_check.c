@@ -1,4 +1,5 @@
 /* cmd_check.c: `stencil check`: the library's self-check of a model on this machine, a line per thing that was looked at. */
+#include "cli/choices.h"
 #include "cli/cli.h"
 #include "front/options.h"
 #include "front/report.h"
@@ -8,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_MODEL = 1, OPT_JSON, OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
+enum { OPT_MODEL = 1, OPT_JSON, OPT_THREADS, OPT_SIZE, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
 
 static const st_option options[] = {
     {"model", 'm', "PATH", OPT_MODEL, "the model to check; else STENCIL_MODEL, else the demo model"},
     {"json", 0, NULL, OPT_JSON, "machine-readable"},
     {"threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)"},
+    {"size", 0, "PIXELS", OPT_SIZE, "check at this input size, e.g. 504, 672, 1344 (default: the model's own)"},
     {"quiet", 'q', NULL, OPT_QUIET, "only lines that failed"},
     {"verbose", 'v', NULL, OPT_VERBOSE, "say more"},
     {"help", 'h', NULL, OPT_HELP, "this text"},
@@ -68,6 +70,9 @@ static int read_args(struct run *r, int argc, char **argv)
         case OPT_THREADS:
             if (!st_read_count(&r->wish.n_threads, value, 1, 1024)) return st_usage_error("check", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
             break;
+        case OPT_SIZE:
+            if (st_read_input_size(&r->wish.input_size, value)) return st_wrong_value("check", "size", value, st_read_input_size(&r->wish.input_size, value));
+            break;
         case OPT_JSON: r->json = true; break;
         case OPT_QUIET: r->verbosity = -1; break;
         case OPT_VERBOSE: r->verbosity++; break;
@@ -87,8 +92,8 @@ static int finish(struct run *r, const st_model_info *info, size_t n_failed)
                    info->gemm, info->n_threads);
         return n_failed ? ST_EXIT_PARTLY : ST_EXIT_OK;
     }
-    json_t *doc = json_pack("{s:s,s:{s:s,s:s,s:s},s:s,s:s,s:I,s:O,s:I}", "stencil", st_version(), "model", "id", info->id, "version", info->version, "precision",
-                            info->precision, "cpu_level", info->cpu_level, "gemm", info->gemm, "threads", (json_int_t)info->n_threads, "lines", r->lines,
+    json_t *doc = json_pack("{s:s,s:{s:s,s:s,s:s,s:I},s:s,s:s,s:I,s:O,s:I}", "stencil", st_version(), "model", "id", info->id, "version", info->version, "precision",
+                            info->precision, "input_size", (json_int_t)info->input_size, "cpu_level", info->cpu_level, "gemm", info->gemm, "threads", (json_int_t)info->n_threads, "lines", r->lines,
                             "failed", (json_int_t)n_failed);
     char *text = r->failed_memory ? (json_decref(doc), NULL) : st_json_line(doc);
     st_error err = {ST_ERR_NOMEM, "out of memory"};

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    OPT_MODEL = 1, OPT_FEATURES, OPT_THREADS, OPT_MEMORY, OPT_MULTIMASK, OPT_HOLE_AREA, OPT_HF, OPT_STRETCH, OPT_RESIZE,
+    OPT_MODEL = 1, OPT_FEATURES, OPT_THREADS, OPT_SIZE, OPT_MEMORY, OPT_MULTIMASK, OPT_HOLE_AREA, OPT_HF, OPT_STRETCH, OPT_RESIZE,
     OPT_MAX_PIXELS, OPT_QUIET, OPT_VERBOSE, OPT_HELP
 };
 enum { MAX_LINE = 1 << 20 };
@@ -28,6 +28,7 @@ static const st_option options[] = {
       "fill holes of up to N cells of the mask grid; 0 = none (default: 256 at 288 x 288, scaled)" },
     { "hf", 0, NULL, OPT_HF, "as Hugging Face's port does it, for comparison" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "side that pictures are resized to, e.g. 504, 672, 1344: speed against detail (default: the model's own)" },
     { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "stretch", 0, "WHEN", OPT_STRETCH, "contrast of 16-bit and float pictures: auto, never, always" },
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
@@ -146,6 +147,7 @@ static int read_option(click_run *r, int id, const char *value)
     case OPT_HOLE_AREA: return wrong("hole-area", value, st_read_hole_area(&click->hole_area, value));
     case OPT_HF: click->hf = 1; break;
     case OPT_THREADS: return wrong("threads", value, st_read_threads(&r->wish.n_threads, value));
+    case OPT_SIZE: return wrong("size", value, st_read_input_size(&r->wish.input_size, value));
     case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&r->wish.memory_limit, value));
     case OPT_STRETCH: return wrong("stretch", value, st_read_stretch(&how->bitmap.stretch, value));
     case OPT_RESIZE: return wrong("resize", value, st_read_resize(&how->encode.resize, value));

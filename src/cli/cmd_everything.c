@@ -74,6 +74,7 @@ static int start(job *j)
     j->report.model_id = info.id;
     j->report.model_version = info.version;
     j->report.model_precision = info.precision;
+    j->report.input_size = info.input_size;
     return ST_EXIT_OK;
 }
 

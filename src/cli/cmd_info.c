@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_MODEL = 1, OPT_JSON, OPT_PLAN, OPT_THREADS, OPT_MEMORY, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
+enum { OPT_MODEL = 1, OPT_JSON, OPT_PLAN, OPT_THREADS, OPT_SIZE, OPT_MEMORY, OPT_QUIET, OPT_VERBOSE, OPT_HELP };
 
 static const st_option options[] = {
     { "model", 'm', "PATH", OPT_MODEL, "the same as the word FILE" },
     { "json", 0, NULL, OPT_JSON, "machine-readable" },
     { "plan", 0, NULL, OPT_PLAN, "the memory plan only" },
     { "threads", 'j', "N", OPT_THREADS, "plan for this many threads" },
+    { "size", 0, "PIXELS", OPT_SIZE, "plan for pictures of this side, e.g. 504, 672, 1344 (default: the model's own)" },
     { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "also name every unused tensor" },
@@ -47,7 +48,7 @@ static void print_bytes(uint64_t bytes, const char *name)
 
 static void print_plan(const st_model_info *m)
 {
-    printf("memory plan, one picture and one phrase\n");
+    printf("memory plan, one picture of %u x %u pixels and one phrase\n", m->input_size, m->input_size);
     for (size_t i = 0; i < m->n_plan; i++) print_bytes(m->plan[i].bytes, m->plan[i].name);
     print_bytes(m->plan_peak, "peak");
 }
@@ -57,8 +58,9 @@ static void print_text(const st_model_info *m, bool verbose)
     uint64_t elements = 0;
     printf("model       %s\nid          %s\nlayout      %s\ncontainer   %s\nstored      %s\ncomputes    %s\n",
            m->version, m->id, m->layout, m->container, m->dtypes, m->precision);
-    printf("input       %u x %u pixels, masks from %u x %u, at most %u instances per prompt\n", m->input_size,
-           m->input_size, m->mask_size, m->mask_size, m->n_queries);
+    printf("input       %u x %u pixels", m->input_size, m->input_size);
+    if (m->input_size != m->own_input_size) printf(" (the model's own: %u x %u)", m->own_input_size, m->own_input_size);
+    printf(", masks from %u x %u, at most %u instances per prompt\n", m->mask_size, m->mask_size, m->n_queries);
     printf("runs on     %s kernels, products by %s, %u thread%s\n\nparts\n", m->cpu_level, m->gemm, m->n_threads,
            m->n_threads == 1 ? "" : "s");
     for (size_t i = 0; i < m->n_parts; i++) {
@@ -84,7 +86,8 @@ static json_t *plan_json(const st_model_info *m)
             json_decref(lines);
             return NULL;
         }
-    return json_pack("{s:o,s:I}", "lines", lines, "peak_bytes", (json_int_t)m->plan_peak);
+    return json_pack("{s:o,s:I,s:I}", "lines", lines, "peak_bytes", (json_int_t)m->plan_peak, "input_size",
+                     (json_int_t)m->input_size);
 }
 
 static json_t *parts_json(const st_model_info *m)
@@ -113,10 +116,10 @@ static json_t *unused_json(const st_model_info *m)
 
 static json_t *info_json(const st_model_info *m)
 {
-    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:o,s:{s:b,s:b,s:b},s:o,s:s,s:s,s:I}", "stencil",
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:{s:b,s:b,s:b},s:o,s:s,s:s,s:I}", "stencil",
                      st_version(), "id", m->id, "version", m->version, "layout", m->layout, "container", m->container,
                      "precision", m->precision, "dtypes", m->dtypes, "input_size", (json_int_t)m->input_size,
-                     "mask_size", (json_int_t)m->mask_size, "queries", (json_int_t)m->n_queries, "parts", parts_json(m),
+                     "own_input_size", (json_int_t)m->own_input_size, "mask_size", (json_int_t)m->mask_size, "queries", (json_int_t)m->n_queries, "parts", parts_json(m),
                      "unused", unused_json(m), "can", "segment", m->can_segment, "click", m->can_click, "track",
                      m->can_track, "plan", plan_json(m), "cpu_level", m->cpu_level, "gemm", m->gemm, "threads",
                      (json_int_t)m->n_threads);
@@ -145,6 +148,10 @@ static int read_args(struct settings *s, int argc, char **argv)
         case OPT_THREADS:
             if (!st_read_count(&s->wish.n_threads, value, 1, 1024))
                 return st_usage_error("info", "--threads: expected a whole number from 1 to 1024, got \"%s\"", value);
+            break;
+        case OPT_SIZE:
+            if (st_read_input_size(&s->wish.input_size, value))
+                return st_wrong_value("info", "size", value, st_read_input_size(&s->wish.input_size, value));
             break;
         case OPT_MEMORY:
             if (st_read_memory(&s->wish.memory_limit, value)) return st_wrong_value("info", "memory-limit", value, st_read_memory(&s->wish.memory_limit, value));

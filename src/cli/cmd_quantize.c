@@ -12,7 +12,7 @@
 
 enum {
     OPT_MODEL = 1, OPT_OUTPUT, OPT_CALIBRATE, OPT_PICTURES, OPT_PHRASE, OPT_MAX_ERROR, OPT_NO_SMOOTH, OPT_JSON,
-    OPT_THREADS, OPT_QUIET, OPT_VERBOSE, OPT_HELP
+    OPT_THREADS, OPT_SIZE, OPT_QUIET, OPT_VERBOSE, OPT_HELP
 };
 enum { MAX_PICTURES = 64, DEFAULT_PICTURES = 4, MAX_PHRASES = 64 };
 
@@ -28,6 +28,7 @@ static const st_option options[] = {
     { "no-smooth", 0, NULL, OPT_NO_SMOOTH, "never move ranges of activations into weights (to compare)" },
     { "json", 0, NULL, OPT_JSON, "every layer's outcome as JSON on standard output" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "measure at this input size; the file can be used at any (default: the model's own)" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "a line per layer" },
     { "help", 'h', NULL, OPT_HELP, "this text" },
@@ -72,6 +73,8 @@ typedef struct quantize_run {
 static int read_number_option(quantize_run *r, int id, const char *value)
 {
     double number;
+    if (id == OPT_SIZE)
+        return st_wrong_value("quantize", "size", value, st_read_input_size(&r->wish.input_size, value));
     if (id == OPT_THREADS) return st_wrong_value("quantize", "threads", value, st_read_threads(&r->wish.n_threads, value));
     if (id == OPT_PICTURES) {
         const bool fine = st_read_count(&r->most_files, value, 1, MAX_PICTURES);

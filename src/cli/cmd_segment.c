@@ -61,6 +61,13 @@ static bool fill_questions(job *j)
     return true;
 }
 
+/* Ids say which weights, and "@" at which size where it is not their own: sizes are told apart by their numbers. */
+static bool same_weights(const char *a, const char *b)
+{
+    const size_t n = strcspn(a, "@");
+    return n == strcspn(b, "@") && strncmp(a, b, n) == 0;
+}
+
 /* A concept of another model would spoil every picture, one after the other. */
 static int check_concepts(job *j, const st_model_info *model)
 {
@@ -69,7 +76,7 @@ static int check_concepts(job *j, const st_model_info *model)
         st_error err;
         if (st_concept_get_info(j->args.concepts[i], &info, &err) != ST_OK)
             return st_usage_error("segment", "%s", err.message);
-        if (strcmp(info.model_id, model->id) != 0 || info.input_size != model->input_size)
+        if (!same_weights(info.model_id, model->id) || info.input_size != model->input_size)
             return st_usage_error("segment",
                                   "--concept %s: made by model %.12s... at %u pixels, this one is %.12s... at %u: its "
                                   "tokens mean nothing here",
@@ -107,6 +114,7 @@ static int start(job *j)
     j->report.model_id = info.id;
     j->report.model_version = info.version;
     j->report.model_precision = info.precision;
+    j->report.input_size = info.input_size;
     return check_concepts(j, &info);
 }
 

@@ -32,7 +32,7 @@ enum {
     OPT_STRETCH,
     OPT_RESIZE,
     OPT_MAX_PIXELS,
-    OPT_THREADS, OPT_MEMORY,
+    OPT_THREADS, OPT_SIZE, OPT_MEMORY,
     OPT_QUIET,
     OPT_VERBOSE,
     OPT_HELP
@@ -62,6 +62,7 @@ static const st_option options[] = {
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
     { "max-pixels", 0, "N", OPT_MAX_PIXELS, "refuse larger pictures (default 300000000)" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "side that pictures are resized to, e.g. 504, 672, 1344: speed against detail (default: the model's own)" },
     { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
@@ -166,6 +167,7 @@ static int read_option(st_everything_args *a, picture_options *given, int id, co
         given->max_pixels = true;
         return wrong("max-pixels", value, st_read_max_pixels(&a->in.bitmap.max_pixels, value));
     case OPT_THREADS: return wrong("threads", value, st_read_threads(&a->wish.n_threads, value));
+    case OPT_SIZE: return wrong("size", value, st_read_input_size(&a->wish.input_size, value));
     case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&a->wish.memory_limit, value));
     case OPT_QUIET: a->verbosity = -1; break;
     case OPT_VERBOSE: a->verbosity = a->verbosity < 0 ? 1 : a->verbosity + 1; break;

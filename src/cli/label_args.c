@@ -43,7 +43,7 @@ enum {
     OPT_MAX_PIXELS,
     OPT_HF_TEXT_ONLY,
     OPT_JSON,
-    OPT_THREADS, OPT_MEMORY,
+    OPT_THREADS, OPT_SIZE, OPT_MEMORY,
     OPT_QUIET,
     OPT_VERBOSE,
     OPT_HELP
@@ -86,6 +86,7 @@ static const st_option options[] = {
     { "hf-text-only", 0, NULL, OPT_HF_TEXT_ONLY, "phrases as Hugging Face's port reads them" },
     { "json", 0, NULL, OPT_JSON, "--dry-run as JSON" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "side that pictures are resized to, e.g. 504, 672, 1344: speed against detail (default: the model's own)" },
     { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "quiet", 'q', NULL, OPT_QUIET, "errors only" },
     { "verbose", 'v', NULL, OPT_VERBOSE, "say more" },
@@ -242,6 +243,7 @@ static int read_option(reader *r, int id, const char *value)
     case OPT_MERGE: a->merge = true; break;
     case OPT_JSON: a->json = true; break;
     case OPT_THREADS: return wrong("threads", value, st_read_threads(&a->wish.n_threads, value));
+    case OPT_SIZE: r->decides = true; return wrong("size", value, st_read_input_size(&a->wish.input_size, value));
     case OPT_MEMORY: return wrong("memory-limit", value, st_read_memory(&a->wish.memory_limit, value));
     case OPT_QUIET: a->verbosity = -1; break;
     case OPT_VERBOSE: a->verbosity = a->verbosity < 0 ? 1 : a->verbosity + 1; break;

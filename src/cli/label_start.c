@@ -138,6 +138,12 @@ static int refuse(st_label_job_run *r, const st_label_job *old)
                          old->shard, old->n_shards, r->job.shard, r->job.n_shards);
         return ST_EXIT_USAGE;
     }
+    if (strcmp(old->recipe, r->job.recipe) == 0 && old->model_size != r->job.model_size) {
+        /* a config.json was edited: the id, and with it the recipe, cannot tell */
+        st_console_error(&r->console, "%s: was labelled at an input size of %u pixels, this model reads %u; choose another folder", folder,
+                         old->model_size, r->job.model_size);
+        return ST_EXIT_USAGE;
+    }
     if (strcmp(old->recipe, r->job.recipe) == 0) return ST_EXIT_OK;
     char *why = st_label_job_difference(old, &r->job);
     const char *said = why ? why : "something that decides the results changed";

@@ -100,12 +100,14 @@ int st_model_start(st_model **out, st_console *console, const char *given, const
     st_model_options options = ST_MODEL_OPTIONS_INIT;
     options.n_threads = wish->n_threads;
     options.memory_limit = wish->memory_limit;
+    options.input_size = wish->input_size;
     options.log = st_console_log;
     options.log_user = console;
     st_error err;
     const st_status status = st_model_open(out, path, &options, &err);
     if (status != ST_OK) st_console_error(console, "%s", err.message);
     free(path);
+    if (status == ST_ERR_INVALID_ARG && wish->input_size) return ST_EXIT_USAGE;
     return status == ST_OK ? ST_EXIT_OK : ST_EXIT_MODEL;
 }
 

@@ -18,7 +18,7 @@
 enum {
     OPT_PICTURE = 1, OPT_FEATURES, OPT_PHRASE, OPT_BOX, OPT_CONCEPT, OPT_POINT, OPT_REGION, OPT_MASK, OPT_THRESHOLD,
     OPT_MASK_THRESHOLD, OPT_MAX_DETECTIONS, OPT_MULTIMASK, OPT_HOLE_AREA, OPT_HF, OPT_FORMAT, OPT_OUTPUT, OPT_OVERLAY,
-    OPT_MODEL, OPT_THREADS, OPT_MEMORY, OPT_BOXES_ONLY, OPT_STRETCH, OPT_RESIZE, OPT_HF_TEXT_ONLY, OPT_MAX_PIXELS, OPT_QUIET,
+    OPT_MODEL, OPT_THREADS, OPT_SIZE, OPT_MEMORY, OPT_BOXES_ONLY, OPT_STRETCH, OPT_RESIZE, OPT_HF_TEXT_ONLY, OPT_MAX_PIXELS, OPT_QUIET,
     OPT_VERBOSE, OPT_HELP
 };
 
@@ -51,6 +51,7 @@ static const st_option options[] = {
     { "output", 'o', "PATH", OPT_OUTPUT, "where results go; a folder for png (default: standard output)" },
     { "overlay", 0, "PATH", OPT_OVERLAY, "draw the results: a .png or .jpg, or a folder" },
     { "threads", 'j', "N", OPT_THREADS, "threads (default: what affinity and CPU quota allow)" },
+    { "size", 0, "PIXELS", OPT_SIZE, "side that pictures are resized to, e.g. 504, 672, 1344: speed against detail (default: the model's own)" },
     { "memory-limit", 0, "SIZE", OPT_MEMORY, "keep to this much memory, e.g. 2G: slower; refused where no plan fits" },
     { "stretch", 0, "WHEN", OPT_STRETCH, "contrast of 16-bit and float pictures: auto, never, always" },
     { "resize", 0, "KIND", OPT_RESIZE, "which of the reference's two resizers to match: gpu, cpu" },
@@ -229,6 +230,7 @@ static int read_option(struct reader *r, int id, const char *value)
         r->max_pixels = true;
         return wrong_choice("max-pixels", value, st_read_max_pixels(&a->bitmap.max_pixels, value));
     case OPT_THREADS: return wrong_choice("threads", value, st_read_threads(&a->wish.n_threads, value));
+    case OPT_SIZE: return wrong_choice("size", value, st_read_input_size(&a->wish.input_size, value));
     case OPT_MEMORY: return wrong_choice("memory-limit", value, st_read_memory(&a->wish.memory_limit, value));
     case OPT_OUTPUT: a->output = value; break;
     case OPT_OVERLAY: a->overlay = value; break;

@@ -71,6 +71,7 @@ typedef struct st_report {
     const char *model_id, *model_version, *model_precision;
     st_picture_report *pictures; /* [n_pictures] owned */
     size_t n_pictures;
+    uint32_t input_size; /* of the model */
 } st_report;
 
 /* Makes room; false when out of memory. st_report_free is fine in any state. */

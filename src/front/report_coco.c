@@ -108,8 +108,8 @@ char *st_report_coco(const st_report *r)
     for (size_t i = 0; ok && i < r->n_pictures; i++)
         ok = add_picture(images, annotations, errors, &r->pictures[i], i + 1);
     char description[128];
-    snprintf(description, sizeof description, "Stencil %s, %s, model %.16s", st_version(), r->model_version,
-             r->model_id);
+    snprintf(description, sizeof description, "Stencil %s, %s, model %.16s, %u pixels", st_version(), r->model_version,
+             r->model_id, r->input_size);
     json_t *doc = json_pack("{s:{s:s},s:o,s:o,s:o}", "info", "description", description, "images", images, "categories",
                             categories, "annotations", annotations);
     if (!ok || !doc || (json_array_size(errors) && json_object_set(doc, "errors", errors) != 0)) {

@@ -182,6 +182,7 @@ char *st_report_json(const st_report *r)
             json_decref(images);
             return NULL;
         }
-    return st_json_line(json_pack("{s:s,s:{s:s,s:s,s:s},s:o}", "stencil", st_version(), "model", "id", r->model_id,
-                                  "version", r->model_version, "precision", r->model_precision, "images", images));
+    return st_json_line(json_pack("{s:s,s:{s:s,s:s,s:s,s:I},s:o}", "stencil", st_version(), "model", "id", r->model_id,
+                                  "version", r->model_version, "precision", r->model_precision, "input_size",
+                                  (json_int_t)r->input_size, "images", images));
 }

@@ -366,10 +366,21 @@ static char *class_difference(const st_label_job *old, const st_label_job *now)
     return said;
 }
 
+/* Ids say which weights, and "@" at which size where it is not their own. */
+static bool same_weights(const char *a, const char *b)
+{
+    const size_t n = strcspn(a, "@");
+    return n == strcspn(b, "@") && strncmp(a, b, n) == 0;
+}
+
 char *st_label_job_difference(const st_label_job *old, const st_label_job *now)
 {
     char *said = NULL;
-    if (strcmp(old->model_id, now->model_id) != 0) return strdup("the model's weights are others");
+    if (!same_weights(old->model_id, now->model_id)) return strdup("the model's weights are others");
+    if (old->model_size != now->model_size) {
+        if (asprintf(&said, "the input size was %u and is now %u", old->model_size, now->model_size) < 0) said = NULL;
+        return said;
+    }
     if (strcmp(old->precision, now->precision) != 0) return strdup("the model's precision is another");
     json_t *a = st_label_options_to_json(&old->options), *b = st_label_options_to_json(&now->options);
     if (a && b) said = json_equal(a, b) ? class_difference(old, now) : option_difference(a, b);

@@ -228,7 +228,7 @@ class Documents(Case):
     def test_keys(self):
         doc = self.document(PICTURE, 'fruit', *LOW)
         self.assertEqual(list(doc), ['stencil', 'model', 'images'])
-        self.assertEqual(list(doc['model']), ['id', 'version', 'precision'])
+        self.assertEqual(list(doc['model']), ['id', 'version', 'precision', 'input_size'])
         self.assertRegex(doc['model']['id'], '^[0-9a-f]{64}$')
         image, = doc['images']
         self.assertEqual(list(image), ['file', 'width', 'height', 'orientation', 'preprocess', 'results'])
@@ -599,12 +599,12 @@ class Models(Case):
 
     def test_info_json(self):
         doc = json.loads(self.ok(run('info', '--json')))
-        self.assertEqual(list(doc), ['stencil', 'id', 'version', 'layout', 'container', 'precision', 'dtypes', 'input_size', 'mask_size', 'queries', 'parts',
+        self.assertEqual(list(doc), ['stencil', 'id', 'version', 'layout', 'container', 'precision', 'dtypes', 'input_size', 'own_input_size', 'mask_size', 'queries', 'parts',
                                      'unused', 'can', 'plan', 'cpu_level', 'gemm', 'threads'])
         self.assertEqual(doc['can'], {'segment': True, 'click': True, 'track': True})
         self.assertEqual(doc['id'], self.document(PICTURE, 'fruit')['model']['id'])
         plan = json.loads(self.ok(run('info', '--json', '--plan', '-j', '1')))
-        self.assertEqual(list(plan), ['lines', 'peak_bytes'])
+        self.assertEqual(list(plan), ['lines', 'peak_bytes', 'input_size'])
         self.assertGreater(plan['peak_bytes'], 1 << 20)
         self.assertEqual(json.loads(self.ok(run('info', '--json', '-j', '1')))['threads'], 1)
 
@@ -766,7 +766,8 @@ class Bench(Case):
                 (('masks', 'word'), 'masks takes no words, got "word"'),
                 (('masks', '-m', MODEL), '--model belongs to picture'),
                 (('picture', '--noise'), '--noise belongs to masks'),
-                (('picture', '--size', '10'), '--size belongs to masks'),
+                (('picture', '--size', '10'), 'input size 10: expected 112'),
+                (('click', '--size', 'x'), '--size: expected a side in pixels such as 504, 672 or 1344, got "x"'),
                 (('picture', PICTURE, PICTURE), 'measures one picture'),
                 (('picture', 'cat', 'dog'), 'asks for one phrase'),
                 (('picture', 'none.png'), '"none.png": no such file'),

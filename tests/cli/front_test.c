@@ -282,7 +282,7 @@ static st_picture_report pictures[] = {
     {.file = "dir/p.jpg", .width = 4, .height = 3, .orientation = 6, .format = "jpeg", .bits = 8, .bands = 3, .low = 0.0f, .high = 255.0f, .resize = "gpu",
      .prompts = prompts, .n_prompts = 1},
     {.file = "bad\xFF.png", .error = (char[]){"bad?.png: no picture"}, .prompts = prompts, .n_prompts = 1}};
-static const st_report report = {"0123456789abcdef0123456789abcdef", "sam3", "fp32", pictures, 2};
+static const st_report report = {"0123456789abcdef0123456789abcdef", "sam3", "fp32", pictures, 2, 1008};
 
 static void json_is_the_documented_one(void **state)
 {
@@ -291,7 +291,7 @@ static void json_is_the_documented_one(void **state)
     assert_non_null(text);
     assert_string_equal(
         text,
-        "{\"stencil\": \"" ST_VERSION_STRING "\", \"model\": {\"id\": \"0123456789abcdef0123456789abcdef\", \"version\": \"sam3\", \"precision\": \"fp32\"}, "
+        "{\"stencil\": \"" ST_VERSION_STRING "\", \"model\": {\"id\": \"0123456789abcdef0123456789abcdef\", \"version\": \"sam3\", \"precision\": \"fp32\", \"input_size\": 1008}, "
         "\"images\": [{\"file\": \"dir/p.jpg\", \"width\": 4, \"height\": 3, \"orientation\": 6, \"preprocess\": {\"format\": \"jpeg\", \"bits\": 8, "
         "\"float\": false, \"bands\": 3, \"scale\": {\"low\": 0.0, \"high\": 255.0, \"stretched\": false}, \"damaged\": false, \"resize\": \"gpu\"}, "
         "\"results\": [{\"prompt\": {\"phrase\": \"a \\\"cat\\\"\", \"boxes\": [{\"box\": [1.0, 2.0, 3.5, 4.0], \"negative\": true}]}, "
@@ -322,7 +322,7 @@ static void coco_is_the_documented_one(void **state)
     assert_non_null(text);
     assert_string_equal(
         text,
-        "{\"info\": {\"description\": \"Stencil " ST_VERSION_STRING ", sam3, model 0123456789abcdef\"}, \"images\": [{\"id\": 1, \"file_name\": \"dir/p.jpg\", "
+        "{\"info\": {\"description\": \"Stencil " ST_VERSION_STRING ", sam3, model 0123456789abcdef, 1008 pixels\"}, \"images\": [{\"id\": 1, \"file_name\": \"dir/p.jpg\", "
         "\"width\": 4, \"height\": 3}], \"categories\": [{\"id\": 1, \"name\": \"a \\\"cat\\\"\"}], \"annotations\": [{\"id\": 1, \"image_id\": 1, "
         "\"category_id\": 1, \"bbox\": [1.5, 0.0, 1.5999999, 2.0], \"iscrowd\": 0, \"score\": 0.93, \"area\": 3, \"segmentation\": {\"size\": [3, 4], "
         "\"counts\": \"633\"}}, {\"id\": 2, \"image_id\": 1, \"category_id\": 1, \"bbox\": [0.0, 0.0, 1e-7, 3.0], \"iscrowd\": 0, \"score\": 0.3, "

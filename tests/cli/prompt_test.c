@@ -395,7 +395,7 @@ static st_picture_report pictures[] = { { .file = "p.jpg",
                                           .stretched = 1,
                                           .objects = objects,
                                           .n_objects = 2 } };
-static const st_report report = { "0123456789abcdef0123456789abcdef", "sam3", "fp32", pictures, 1 };
+static const st_report report = { "0123456789abcdef0123456789abcdef", "sam3", "fp32", pictures, 1, 224 };
 
 static void objects_in_json(void **state)
 {
@@ -530,7 +530,7 @@ static void a_strange_source_is_none(void **state)
         assert_false(st_report_read_source(&p, &name, i < sizeof strange / sizeof *strange ? strange[i] : NULL));
         assert_null(name);
         assert_memory_equal(&p, &before, sizeof p);
-        st_report r = { "id", "sam3", "fp32", &p, 1 };
+        st_report r = { "id", "sam3", "fp32", &p, 1, 224 };
         char *text = st_report_json(&r);
         assert_non_null(text);
         assert_non_null(strstr(text, "\"orientation\": null, \"preprocess\": null, \"results\": []"));
