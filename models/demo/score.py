@@ -53,6 +53,7 @@ def decode(mask):
 def ask(args, picture, phrases):
     """{phrase: [mask]} from one run of the program."""
     command = [args.stencil, "segment", "--picture", picture, "-m", args.model, "--threshold", str(args.threshold), "--format", "json", "--quiet"]
+    command += ["--size", str(args.input_size)] if args.input_size else []
     for phrase in phrases:
         command += ["--phrase", phrase]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -153,10 +154,13 @@ def main():
     parser.add_argument("--set", choices=SETS, default="held-out")
     parser.add_argument("--scenes", type=int, default=60)
     parser.add_argument("--size", type=int, help="side of the pictures in pixels (default: 224; unlike: 1344)")
+    parser.add_argument("--input-size", type=int, help="side that the model resizes pictures to (`stencil segment --size`; not with --tile)")
     parser.add_argument("--threshold", type=float, default=.5)
     parser.add_argument("--tile", action="store_true", help="ask with `stencil label --tile`, as one would about large pictures")
     parser.add_argument("--json", action="store_true", help="one line of JSON instead of words")
     args = parser.parse_args()
+    if args.input_size and args.tile:
+        parser.error("--tile has the model's own size")
     first, size = SETS[args.set]
     args.size = args.size or size
     tally = {"all": Tally()}
