@@ -67,6 +67,22 @@ void st_bench_source_free(st_bench_source *s);
 json_t *st_bench_source_json(const st_bench_source *s);
 json_t *st_bench_model_json(const st_model_info *m);
 
+/* What is measured: a model, a session on it, and a picture. */
+typedef struct st_bench_rig {
+    const st_bench_args *args;
+    st_console console;
+    st_model *model;
+    st_session *session;
+    st_bench_source source;
+    st_picture *picture; /* encoded; belongs to the rig once it is there */
+    double open;         /* seconds that model and session took */
+    double accepted;     /* seconds from the start of the process until a request could be taken; negative where /proc does not say */
+} st_bench_rig;
+/* Opens all but the picture, with the session's options as given (NULL: progress goes to the console). for_clicks: a model without the interactive part is
+ * refused. Returns the exit code. */
+int st_bench_rig_open(st_bench_rig *r, const st_model_wish *wish, bool for_clicks, st_progress_fn *progress, void *progress_user);
+void st_bench_rig_close(st_bench_rig *r);
+
 /* Says why a measurement ended early; returns the exit code. */
 int st_bench_failure(st_console *console, st_status status, const st_error *err);
 

@@ -13,13 +13,8 @@
 #include <string.h>
 
 typedef struct bench {
-    const st_bench_args *args;
+    st_bench_rig rig;
     uint32_t runs;
-    st_console console;
-    st_model *model;
-    st_session *session;
-    st_bench_source source;
-    st_picture *picture;
     st_object *object;
     double encode_seconds; /* with the weights read and checked */
     st_samples first, next;
@@ -42,7 +37,7 @@ static uint64_t hash_result(const st_click_result *r, const char *runs)
 /* One click at a part of the picture's width and height, and the string of the best mask. */
 static st_status click(bench *b, float x, float y, int positive, double *seconds, uint64_t *hash, st_error *err)
 {
-    const st_point point = { x * (float)b->source.image.width, y * (float)b->source.image.height, positive };
+    const st_point point = { x * (float)b->rig.source.image.width, y * (float)b->rig.source.image.height, positive };
     char *runs = NULL;
     const double started = st_bench_now();
     st_status status = st_object_point(b->object, &point, err);
@@ -83,12 +78,12 @@ static st_status measure(bench *b, st_error *err)
     options.multimask = ST_MULTIMASK_ON;
     options.n_masks = 1;
     const double started = st_bench_now();
-    st_status status = st_picture_encode(&b->picture, b->session, &b->source.image, &how, err);
+    st_status status = st_picture_encode(&b->rig.picture, b->rig.session, &b->rig.source.image, &how, err);
     b->encode_seconds = st_bench_now() - started;
-    if (status == ST_OK) status = st_object_new(&b->object, b->session, b->picture, &options, err);
+    if (status == ST_OK) status = st_object_new(&b->object, b->rig.session, b->rig.picture, &options, err);
     if (status == ST_OK) status = run_once(b, false, err);
     for (uint32_t i = 0; status == ST_OK && i < b->runs; i++) {
-        st_console_task(&b->console, "[%u/%u]", i + 1, b->runs);
+        st_console_task(&b->rig.console, "[%u/%u]", i + 1, b->runs);
         status = run_once(b, true, err);
     }
     return status;
@@ -106,7 +101,7 @@ static json_t *receipt(const bench *b, const st_model_info *m, const char *cpu)
     return json_pack(
         "{s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:i,s:I,s:f,s:o,s:o,s:o,s:I}", "bench", "click", "stencil", st_version(),
         "cpu", cpu, "level", m->cpu_level, "gemm", m->gemm, "threads", (json_int_t)m->n_threads, "model",
-        st_bench_model_json(m), "picture", st_bench_source_json(&b->source), "warm_up", 1, "runs", (json_int_t)b->runs,
+        st_bench_model_json(m), "picture", st_bench_source_json(&b->rig.source), "warm_up", 1, "runs", (json_int_t)b->runs,
         "encode_seconds", b->encode_seconds, "first_click", st_samples_json(&b->first), "next_click",
         st_samples_json(&b->next), "output", output, "peak_resident_bytes", (json_int_t)st_bench_peak_bytes());
 }
@@ -126,7 +121,7 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
     printf("runs on      %s, %s kernels, products by %s, %u thread%s\n", cpu, m->cpu_level, m->gemm, m->n_threads,
            m->n_threads == 1 ? "" : "s");
     printf("picture      %s, %u x %u pixels, encoded in %.3f s with the weights read and checked\n",
-           b->source.path ? b->source.path : "drawn", b->source.image.width, b->source.image.height, b->encode_seconds);
+           b->rig.source.path ? b->rig.source.path : "drawn", b->rig.source.image.width, b->rig.source.image.height, b->encode_seconds);
     print_samples("first click", &b->first);
     print_samples("next click", &b->next);
     printf("memory       peak %.1f MiB resident\n", (double)st_bench_peak_bytes() / (1024 * 1024));
@@ -136,44 +131,25 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
 
 /* ---- the whole ---- */
 
-static int start(bench *b)
-{
-    st_error err = { ST_OK, "" };
-    st_session_options options = ST_SESSION_OPTIONS_INIT;
-    options.cancel = st_signals_watch();
-    options.progress = st_console_progress;
-    options.progress_user = &b->console;
-    st_model_wish wish = b->args->wish;
-    if (wish.n_threads == 0) wish.n_threads = 2;
-    int code = st_model_start(&b->model, &b->console, b->args->model, &wish);
-    if (code == ST_EXIT_OK) code = st_model_for_clicks(b->model, &b->console);
-    if (code != ST_EXIT_OK) return code;
-    const st_status status = st_session_new(&b->session, b->model, &options, &err);
-    return status == ST_OK ? ST_EXIT_OK : st_bench_failure(&b->console, status, &err);
-}
-
 static int run(bench *b)
 {
     st_error err = { ST_OK, "" };
     st_model_info info = ST_MODEL_INFO_INIT;
     char cpu[128];
-    const int code = start(b);
+    st_model_wish wish = b->rig.args->wish;
+    if (wish.n_threads == 0) wish.n_threads = 2;
+    const int code = st_bench_rig_open(&b->rig, &wish, true, NULL, NULL);
     if (code != ST_EXIT_OK) return code;
-    st_status status = st_bench_source_open(&b->source, b->args->picture, &err);
-    if (status != ST_OK) {
-        st_console_error(&b->console, "%s", err.message);
-        return st_exit_of(status);
-    }
-    status = measure(b, &err);
-    if (status == ST_OK) status = st_model_get_info(b->model, &info, &err);
-    if (status != ST_OK) return st_bench_failure(&b->console, status, &err);
-    st_console_clear(&b->console);
+    st_status status = measure(b, &err);
+    if (status == ST_OK) status = st_model_get_info(b->rig.model, &info, &err);
+    if (status != ST_OK) return st_bench_failure(&b->rig.console, status, &err);
+    st_console_clear(&b->rig.console);
     if (b->failed_equality) {
-        st_console_error(&b->console, "the same click gave other numbers in another run; please report this");
+        st_console_error(&b->rig.console, "the same click gave other numbers in another run; please report this");
         return ST_EXIT_INTERNAL;
     }
     st_bench_cpu_name(cpu);
-    if (b->args->json) return st_bench_print(receipt(b, &info, cpu), &b->console);
+    if (b->rig.args->json) return st_bench_print(receipt(b, &info, cpu), &b->rig.console);
     print_text(b, &info, cpu);
     return ST_EXIT_OK;
 }
@@ -182,15 +158,11 @@ int st_bench_click(const st_bench_args *args)
 {
     bench *b = calloc(1, sizeof *b);
     if (!b) return ST_EXIT_INTERNAL;
-    b->args = args;
+    b->rig.args = args;
     b->runs = args->runs ? args->runs : 9;
-    st_console_init(&b->console, args->verbosity);
     const int code = run(b);
     st_object_free(b->object);
-    st_picture_free(b->picture);
-    st_session_free(b->session);
-    st_model_free(b->model);
-    st_bench_source_free(&b->source);
+    st_bench_rig_close(&b->rig);
     free(b);
     return code;
 }

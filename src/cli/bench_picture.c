@@ -18,15 +18,9 @@
 enum { N_MASKS = 20 };
 
 typedef struct bench {
-    const st_bench_args *args;
+    st_bench_rig rig;
     const char *phrase;
     uint32_t runs;
-    st_console console;
-    st_model *model;
-    st_session *session;
-    st_bench_source source;
-    st_picture *picture;
-    double open, accepted; /* seconds: model and session; since the process began */
     double first_encode, first_phrase;
     uint64_t first_peak;
     st_samples encode, same, further;
@@ -55,11 +49,11 @@ static uint64_t hash_result(uint64_t hash, const st_result *r)
 
 static st_status encode(bench *b, bool sampling, double *seconds, st_error *err)
 {
-    st_picture_free(b->picture); /* one at a time: the peak is that of one picture */
-    b->picture = NULL;
+    st_picture_free(b->rig.picture); /* one at a time: the peak is that of one picture */
+    b->rig.picture = NULL;
     st_stage_clock_start(&b->stages, sampling);
     const double started = st_bench_now();
-    const st_status status = st_picture_encode(&b->picture, b->session, &b->source.image, NULL, err);
+    const st_status status = st_picture_encode(&b->rig.picture, b->rig.session, &b->rig.source.image, NULL, err);
     *seconds = st_bench_now() - started;
     return status;
 }
@@ -74,7 +68,7 @@ static st_status ask(bench *b, const char *phrase, bool sampling, double *second
     options.max_detections = N_MASKS;
     st_stage_clock_start(&b->stages, sampling);
     const double started = st_bench_now();
-    const st_status status = st_segment(&result, b->session, b->picture, &prompt, &options, err);
+    const st_status status = st_segment(&result, b->rig.session, b->rig.picture, &prompt, &options, err);
     *seconds = st_bench_now() - started;
     if (status != ST_OK) return status;
     *hash = hash_result(*hash, result);
@@ -101,7 +95,7 @@ static st_status run_once(bench *b, uint32_t i, st_error *err)
     uint64_t hash = ST_HASH_START;
     char further[64];
     further_phrase(further, i, b->phrase);
-    st_console_task(&b->console, "[%u/%u]", i + 1, b->runs);
+    st_console_task(&b->rig.console, "[%u/%u]", i + 1, b->runs);
     st_status status = encode(b, true, &seconds, err);
     if (status == ST_OK) {
         st_samples_add(&b->encode, seconds);
@@ -123,19 +117,19 @@ static void count_line(void *user, const st_check_line *line)
 
 static st_status measure(bench *b, st_error *err)
 {
-    st_console_task(&b->console, "[warming up]");
+    st_console_task(&b->rig.console, "[warming up]");
     b->hash = b->further_hash = ST_HASH_START;
     st_status status = encode(b, false, &b->first_encode, err);
     if (status == ST_OK) status = ask(b, b->phrase, false, &b->first_phrase, &b->hash, err);
     b->first_peak = st_bench_peak_bytes();
     for (uint32_t i = 0; status == ST_OK && i < b->runs; i++) status = run_once(b, i, err);
     b->peak = st_bench_peak_bytes();
-    st_console_task(&b->console, "[checking]");
+    st_console_task(&b->rig.console, "[checking]");
     st_stage_clock_start(&b->stages, false);
     enum { TOKENS = 4 }; /* of a further phrase: two words, start and end */
     b->rate = (st_rate)ST_RATE_INIT;
-    if (status == ST_OK) status = st_model_rate(b->model, TOKENS, &b->rate, err);
-    if (status == ST_OK) status = st_model_check(b->session, count_line, b, &b->n_unsound, err);
+    if (status == ST_OK) status = st_model_rate(b->rig.model, TOKENS, &b->rate, err);
+    if (status == ST_OK) status = st_model_check(b->rig.session, count_line, b, &b->n_unsound, err);
     return status;
 }
 
@@ -165,8 +159,8 @@ static json_t *rate_json(const bench *b)
 
 static json_t *receipt(const bench *b, const st_model_info *m, const char *cpu)
 {
-    json_t *accepted = b->accepted >= 0 ? json_real(b->accepted) : json_null();
-    json_t *start = json_pack("{s:f,s:o}", "open_seconds", b->open, "accepted_seconds", accepted);
+    json_t *accepted = b->rig.accepted >= 0 ? json_real(b->rig.accepted) : json_null();
+    json_t *start = json_pack("{s:f,s:o}", "open_seconds", b->rig.open, "accepted_seconds", accepted);
     json_t *first = json_pack("{s:f,s:f,s:I}", "encode_seconds", b->first_encode, "phrase_seconds", b->first_phrase,
                               "peak_resident_bytes", (json_int_t)b->first_peak);
     json_t *memory = json_pack("{s:I,s:I}", "peak_resident_bytes", (json_int_t)b->peak, "plan_peak_bytes", (json_int_t)m->plan_peak);
@@ -174,7 +168,7 @@ static json_t *receipt(const bench *b, const st_model_info *m, const char *cpu)
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:i,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "bench", "picture",
                      "stencil", st_version(), "commit", st_bench_commit(), "cpu", cpu, "level", m->cpu_level, "gemm", m->gemm, "threads",
                      (json_int_t)m->n_threads, "model", st_bench_model_json(m), "picture",
-                     st_bench_source_json(&b->source), "phrase", st_json_text(b->phrase), "warm_up", 1, "runs",
+                     st_bench_source_json(&b->rig.source), "phrase", st_json_text(b->phrase), "warm_up", 1, "runs",
                      (json_int_t)b->runs, "start", start, "first", first, "encode", st_samples_json(&b->encode),
                      "same_phrase", st_samples_json(&b->same), "further_phrase", st_samples_json(&b->further), "stages",
                      st_stage_clock_json(&b->stages), "rate", rate_json(b), "output", output_json(b), "check", check, "memory", memory);
@@ -195,10 +189,10 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
            m->input_size, m->precision, m->id);
     printf("runs on          %s, %s kernels, products by %s, %u thread%s\n", cpu, m->cpu_level, m->gemm, m->n_threads,
            m->n_threads == 1 ? "" : "s");
-    printf("picture          %s, %u x %u pixels; phrase \"%s\"\n", b->args->picture ? b->args->picture : "drawn",
-           b->source.image.width, b->source.image.height, b->phrase);
-    printf("open             %.3f s", b->open);
-    if (b->accepted >= 0) printf("; first request accepted %.2f s after the start", b->accepted);
+    printf("picture          %s, %u x %u pixels; phrase \"%s\"\n", b->rig.args->picture ? b->rig.args->picture : "drawn",
+           b->rig.source.image.width, b->rig.source.image.height, b->phrase);
+    printf("open             %.3f s", b->rig.open);
+    if (b->rig.accepted >= 0) printf("; first request accepted %.2f s after the start", b->rig.accepted);
     printf("\nfirst            picture %.3f s, phrase %.3f s: weights are read and checked\n", b->first_encode,
            b->first_phrase);
     print_samples("picture", &b->encode);
@@ -218,52 +212,31 @@ static void print_text(const bench *b, const st_model_info *m, const char *cpu)
 
 /* ---- the whole ---- */
 
-static int start(bench *b)
-{
-    st_error err = { ST_OK, "" };
-    st_session_options options = ST_SESSION_OPTIONS_INIT;
-    options.cancel = st_signals_watch();
-    b->stages.console = &b->console;
-    options.progress = st_stage_clock_progress;
-    options.progress_user = &b->stages;
-    const double started = st_bench_now();
-    const int code = st_model_start(&b->model, &b->console, b->args->model, &b->args->wish);
-    if (code != ST_EXIT_OK) return code;
-    const st_status status = st_session_new(&b->session, b->model, &options, &err);
-    b->open = st_bench_now() - started;
-    b->accepted = st_bench_seconds_of_life();
-    return status == ST_OK ? ST_EXIT_OK : st_bench_failure(&b->console, status, &err);
-}
-
 static int run(bench *b)
 {
     st_error err = { ST_OK, "" };
     st_model_info info = ST_MODEL_INFO_INIT;
     char cpu[128];
-    const int code = start(b);
+    b->stages.console = &b->rig.console;
+    const int code = st_bench_rig_open(&b->rig, &b->rig.args->wish, false, st_stage_clock_progress, &b->stages);
     if (code != ST_EXIT_OK) return code;
-    st_status status = st_bench_source_open(&b->source, b->args->picture, &err);
-    if (status != ST_OK) {
-        st_console_error(&b->console, "%s", err.message);
-        return status == ST_ERR_NOMEM ? ST_EXIT_INTERNAL : ST_EXIT_PARTLY;
-    }
-    status = measure(b, &err);
-    if (status == ST_OK) status = st_model_get_info(b->model, &info, &err);
-    if (status != ST_OK) return st_bench_failure(&b->console, status, &err);
-    st_console_clear(&b->console);
+    st_status status = measure(b, &err);
+    if (status == ST_OK) status = st_model_get_info(b->rig.model, &info, &err);
+    if (status != ST_OK) return st_bench_failure(&b->rig.console, status, &err);
+    st_console_clear(&b->rig.console);
     if (b->failed_equality) {
         st_console_error(
-            &b->console,
+            &b->rig.console,
             "\"%s\": the same phrase on the same picture gave other numbers in another run; please report this",
             b->phrase);
         return ST_EXIT_INTERNAL;
     }
     if (b->n_unsound) {
-        st_console_error(&b->console, "%zu of %zu lines of the self-check failed: these figures count for nothing; `stencil check` says more", b->n_unsound, b->n_checked);
+        st_console_error(&b->rig.console, "%zu of %zu lines of the self-check failed: these figures count for nothing; `stencil check` says more", b->n_unsound, b->n_checked);
         return ST_EXIT_PARTLY;
     }
     st_bench_cpu_name(cpu);
-    if (b->args->json) return st_bench_print(receipt(b, &info, cpu), &b->console);
+    if (b->rig.args->json) return st_bench_print(receipt(b, &info, cpu), &b->rig.console);
     print_text(b, &info, cpu);
     return ST_EXIT_OK;
 }
@@ -272,15 +245,11 @@ int st_bench_picture(const st_bench_args *args)
 {
     bench *b = calloc(1, sizeof *b);
     if (!b) return ST_EXIT_INTERNAL;
-    b->args = args;
+    b->rig.args = args;
     b->phrase = args->phrase ? args->phrase : "fruit";
     b->runs = args->runs ? args->runs : 5;
-    st_console_init(&b->console, args->verbosity);
     const int code = run(b);
-    st_picture_free(b->picture);
-    st_session_free(b->session);
-    st_model_free(b->model);
-    st_bench_source_free(&b->source);
+    st_bench_rig_close(&b->rig);
     free(b);
     return code;
 }

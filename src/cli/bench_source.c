@@ -1,4 +1,4 @@
-/* bench_source.c: what the benchmarks that open a model share: the picture, and how they say what they ran on. */
+/* bench_source.c: what the benchmarks that open a model share: opening it with a picture, and how they say what they ran on. */
 #include "cli/bench.h"
 #include "front/fault.h"
 #include "front/report.h"
@@ -64,6 +64,43 @@ json_t *st_bench_model_json(const st_model_info *m)
 {
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:I}", "id", m->id, "version", m->version, "precision", m->precision,
                      "dtypes", m->dtypes, "container", m->container, "input_size", (json_int_t)m->input_size);
+}
+
+static int open_session(st_bench_rig *r, const st_model_wish *wish, bool for_clicks, st_progress_fn *progress, void *progress_user)
+{
+    st_error err = { ST_OK, "" };
+    st_session_options options = ST_SESSION_OPTIONS_INIT;
+    options.cancel = st_signals_watch();
+    options.progress = progress ? progress : st_console_progress;
+    options.progress_user = progress ? progress_user : &r->console;
+    const double started = st_bench_now();
+    int code = st_model_start(&r->model, &r->console, r->args->model, wish);
+    if (code == ST_EXIT_OK && for_clicks) code = st_model_for_clicks(r->model, &r->console);
+    if (code != ST_EXIT_OK) return code;
+    const st_status status = st_session_new(&r->session, r->model, &options, &err);
+    r->open = st_bench_now() - started;
+    r->accepted = st_bench_seconds_of_life();
+    return status == ST_OK ? ST_EXIT_OK : st_bench_failure(&r->console, status, &err);
+}
+
+int st_bench_rig_open(st_bench_rig *r, const st_model_wish *wish, bool for_clicks, st_progress_fn *progress, void *progress_user)
+{
+    st_error err = { ST_OK, "" };
+    st_console_init(&r->console, r->args->verbosity);
+    const int code = open_session(r, wish, for_clicks, progress, progress_user);
+    if (code != ST_EXIT_OK) return code;
+    const st_status status = st_bench_source_open(&r->source, r->args->picture, &err);
+    if (status == ST_OK) return ST_EXIT_OK;
+    st_console_error(&r->console, "%s", err.message);
+    return st_exit_of(status);
+}
+
+void st_bench_rig_close(st_bench_rig *r)
+{
+    st_picture_free(r->picture);
+    st_session_free(r->session);
+    st_model_free(r->model);
+    st_bench_source_free(&r->source);
 }
 
 int st_bench_failure(st_console *console, st_status status, const st_error *err)
