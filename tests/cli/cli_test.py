@@ -142,7 +142,7 @@ class Usage(Case):
 
     def test_version(self):
         for form in ('version', '--version', '-V'):
-            self.assertRegex(self.ok(run(form)), r'^stencil \d+\.\d+\.\d+\nreads: jpeg png webp tiff')
+            self.assertRegex(self.ok(run(form)), r'^stencil \d+\.\d+\.\d+, commit ([0-9a-f]{7,40}(-dirty)?|unknown)\nreads: jpeg png webp tiff')
 
     def test_suggestions(self):
         self.refused('segmnet', says='did you mean "segment"?')
