@@ -5,6 +5,7 @@
 #include "cli/label_sweep.h"
 #include "cli/label_verbs.h"
 #include "front/fault.h"
+#include "front/growing.h"
 #include "front/options.h"
 #include "front/save.h"
 #include "label/store.h"
@@ -168,14 +169,11 @@ static st_status look(sweep_run *r, st_error *err)
 
 static char *table_text(const st_sweep_view *view)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
+    st_growing g = { 0 };
+    FILE *f = st_growing_open(&g);
     if (!f) return NULL;
     st_sweep_table(view, f);
-    if (fclose(f) == 0) return text;
-    free(text);
-    return NULL;
+    return st_growing_close(&g, f, NULL);
 }
 
 /* What the table says itself. */

@@ -1,5 +1,6 @@
 /* report.c: memory of a report, and the JSON values that its spellings share (see report.h). */
 #include "front/report.h"
+#include "front/growing.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -158,18 +159,19 @@ json_t *st_json_text(const char *text)
     return json;
 }
 
+static int append(const char *bytes, size_t n, void *user)
+{
+    return st_growing_add(user, bytes, n) ? 0 : -1;
+}
+
+/* Not json_dumps: when memory is out it may leave out a piece and say nothing (jansson 2.14, dump.c, keys). */
 char *st_json_line(json_t *doc)
 {
+    st_growing g = { 0 };
     if (!doc) return NULL;
-    char *text = json_dumps(doc, JSON_REAL_PRECISION(FLOAT_DIGITS));
+    const bool dumped = json_dump_callback(doc, append, &g, JSON_REAL_PRECISION(FLOAT_DIGITS)) == 0;
+    g.failed |= !dumped;
     json_decref(doc);
-    if (!text) return NULL;
-    const size_t n = strlen(text);
-    char *line = realloc(text, n + 2);
-    if (!line) {
-        free(text);
-        return NULL;
-    }
-    memcpy(line + n, "\n", 2);
-    return line;
+    st_growing_add(&g, "\n", 1);
+    return st_growing_take(&g, NULL);
 }

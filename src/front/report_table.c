@@ -1,5 +1,6 @@
 /* report_table.c: the report for a person at a terminal. */
 #include "front/report.h"
+#include "front/growing.h"
 
 #include <stdlib.h>
 
@@ -62,12 +63,9 @@ void st_report_table(const st_picture_report *p, FILE *to)
 
 char *st_report_table_text(const st_report *r)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
+    st_growing g = { 0 };
+    FILE *f = st_growing_open(&g);
     if (!f) return NULL;
     for (size_t i = 0; i < r->n_pictures; i++) st_report_table(&r->pictures[i], f);
-    if (fclose(f) == 0) return text;
-    free(text);
-    return NULL;
+    return st_growing_close(&g, f, NULL);
 }

@@ -2,6 +2,7 @@
  * fit. Masks are brush regions, which hold every mask exactly. Each region's id is made from its place, so that two exports
  * are equal. */
 #include "front/fault.h"
+#include "front/growing.h"
 #include "label/export_files.h"
 #include "label/export_format.h"
 #include "label/export_rows.h"
@@ -94,13 +95,11 @@ static st_status picture(st_label_sink *s, const st_label_shown *shown, st_error
     studio *t = s->state;
     FILE *f = t->file.f;
     const char *prefix = s->options->image_prefix ? s->options->image_prefix : "/data/local-files/?d=";
-    char *address = NULL;
-    size_t n = 0;
-    FILE *built = open_memstream(&address, &n);
-    if (!built) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", shown->name);
-    fputs(prefix, built);
-    st_label_put_url(built, shown->name);
-    if (fclose(built) != 0) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", shown->name);
+    st_growing text = { 0 };
+    FILE *built = st_growing_open(&text);
+    if (built) fputs(prefix, built), st_label_put_url(built, shown->name);
+    char *address = st_growing_close(&text, built, NULL);
+    if (!address) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", shown->name);
     fputs(t->n_tasks++ ? ",\n{\"data\": {\"image\": " : "\n{\"data\": {\"image\": ", f);
     st_label_put_json(f, address);
     free(address);

@@ -1,8 +1,10 @@
 /* export_text.c: text and numbers in the spelling of JSON, XML, YAML and addresses (see export_files.h). */
 #include "label/export_files.h"
-#include "front/report.h"
 #include "label/store.h"
 
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
@@ -71,11 +73,26 @@ void st_label_put_hundredths(FILE *to, int64_t hundredths)
     else if (n % 100) fprintf(to, ".%llu", (unsigned long long)(n % 100 / 10));
 }
 
+/* As st_json_line writes a st_json_float, but without memory: lines of an export must not lack a number. */
 void st_label_put_score(FILE *to, float score)
 {
-    char text[64] = "0";
-    json_t *value = st_json_float(score);
-    const size_t n = value ? json_dumpb(value, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : 1;
-    json_decref(value);
-    fwrite(text, 1, n < sizeof text ? n : 1, to);
+    char text[40];
+    if (!isfinite(score)) {
+        fputs("null", to);
+        return;
+    }
+    char *end;
+    for (int digits = 6; digits <= 9; digits++) { /* as few as tell it from every other float */
+        snprintf(text, sizeof text, "%.*g", digits, (double)score);
+        if (strtof(text, &end) == score) break;
+    }
+    snprintf(text, sizeof text, "%.9g", strtod(text, &end));
+    char *point = strchr(text, *localeconv()->decimal_point), *e = strchr(text, 'e');
+    if (point) *point = '.';
+    if (e) { /* 1e-07 is 1e-7, and 1e+20 is 1e20 */
+        const char *kept = e + 2 + strspn(e + 2, "0");
+        memmove(e + 1 + (e[1] == '-'), kept, strlen(kept) + 1);
+    }
+    fputs(text, to);
+    if (!point && !e) fputs(".0", to);
 }

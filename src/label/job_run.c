@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "front/fault.h"
+#include "front/growing.h"
 #include "front/report.h"
 #include "front/save.h"
 #include "label/ahead.h"
@@ -120,33 +121,35 @@ st_status st_label_run_plan(st_label_run *run, const st_label_plan *plan, st_err
 
 /* ---- errors.jsonl ---- */
 
-static bool add_error(FILE *f, const st_label_picture *p)
+static bool add_error(st_growing *text, const st_label_picture *p)
 {
     json_t *name = st_label_name_to_json(p->name);
     char *line = st_json_line(json_pack("{so,so}", "name", name, "error", st_json_text(p->error)));
-    const bool ok = line && fputs(line, f) >= 0;
+    const bool ok = st_growing_adds(text, line);
     free(line);
     return ok;
 }
 
 st_status st_label_errors_write(size_t *n_failed, const st_label_job *job, const char *folder, st_error *err)
 {
+    st_growing lines = { 0 };
     char *text = NULL, *path = st_label_path(folder, "errors.jsonl");
     size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    st_status status = f && path ? ST_OK : st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
+    st_status status = path ? ST_OK : st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
     *n_failed = 0;
     for (size_t i = 0; status == ST_OK && i < job->n_names; i++) {
         bool there;
         st_label_picture p;
         st_error ignored;
         const st_status read = st_label_picture_read(&p, &there, job->names[i], folder, job, false, &ignored);
+        if (read == ST_ERR_NOMEM) status = st_fault(err, read, "%s: out of memory", folder);
         if (read != ST_OK || !there) continue; /* not done */
-        if (p.error && !add_error(f, &p)) status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
+        if (p.error && !add_error(&lines, &p)) status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
         *n_failed += p.error != NULL;
         st_label_picture_free(&p);
     }
-    if (f && fclose(f) != 0 && status == ST_OK) status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
+    text = st_growing_take(&lines, &n);
+    if (!text && status == ST_OK) status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
     if (status == ST_OK) status = st_save_text(path, text, n, err);
     free(text);
     free(path);

@@ -153,8 +153,9 @@ static st_label_job as_a_whole(const st_label_job *first)
 static st_status write_job(const st_label_job *joined, const parts *p, const char *folder, st_error *err)
 {
     size_t n_failed;
-    char *root = st_label_root_read(p->folders[0]);
-    st_status status = st_label_errors_write(&n_failed, joined, folder, err);
+    char *root;
+    st_status status = st_label_root_read(&root, p->folders[0], err);
+    if (status == ST_OK) status = st_label_errors_write(&n_failed, joined, folder, err);
     if (status == ST_OK && root) status = st_label_root_write(folder, root, err);
     if (status == ST_OK) status = st_label_job_write(joined, folder, err); /* last: it makes the folder a job */
     free(root);

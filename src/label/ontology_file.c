@@ -10,6 +10,7 @@
 #include "front/fault.h"
 #include "front/options.h"
 #include "label/bytes.h"
+#include "label/store.h"
 
 #define MAX_FILE_BYTES ((uint64_t)16 << 20)
 
@@ -153,7 +154,9 @@ st_status st_label_ontology_parse(st_label_ontology *o, const void *bytes, size_
 {
     reader r = { o, path, 0 };
     json_error_t why;
-    json_t *doc = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
+    bool no_memory;
+    json_t *doc = st_label_json_read(&no_memory, bytes, n, JSON_REJECT_DUPLICATES, &why);
+    if (no_memory) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", path);
     if (!doc) return st_fault(err, ST_ERR_FORMAT, "%s: line %d: %s", path, why.line, why.text);
     const st_status status = read_document(&r, doc, err);
     json_decref(doc);

@@ -194,12 +194,19 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* A folder that may not be read has no matches; one that could not be for want of memory would be missed. */
+static int end_without_memory(const char *path, int why)
+{
+    (void)path;
+    return why == ENOMEM;
+}
+
 static st_status add_pattern(finder *f, const char *pattern)
 {
     glob_t found = { 0 };
-    const int code = glob(pattern, GLOB_NOSORT, NULL, &found);
+    const int code = glob(pattern, GLOB_NOSORT, end_without_memory, &found);
     st_status status = ST_OK;
-    if (code == GLOB_NOSPACE) status = no_memory(f);
+    if (code == GLOB_NOSPACE || code == GLOB_ABORTED) status = no_memory(f);
     else if (code != 0) status = st_fault(f->err, ST_ERR_IO, "%s: nothing matches this pattern", pattern);
     for (size_t i = 0; status == ST_OK && i < found.gl_pathc; i++)
         status = is_folder(found.gl_pathv[i]) ? add_folder(f, found.gl_pathv[i]) : add_file(f, found.gl_pathv[i]);
@@ -208,25 +215,28 @@ static st_status add_pattern(finder *f, const char *pattern)
 }
 
 /* A line of a list: a path, or a JSON object that has one. NULL when it is an object without one. */
-static char *path_of_line(const char *line, size_t n)
+static char *path_of_line(bool *no_memory, const char *line, size_t n)
 {
     static const char *const keys[] = { "path", "file_name", "file", "name" };
-    if (line[0] != '{') return strndup(line, n);
-    json_t *object = json_loadb(line, n, 0, NULL);
     const char *path = NULL;
+    *no_memory = false;
+    json_t *object = line[0] == '{' ? st_label_json_read(no_memory, line, n, 0, NULL) : NULL;
     for (size_t i = 0; !path && i < sizeof keys / sizeof keys[0]; i++)
         path = json_string_value(json_object_get(object, keys[i]));
-    char *copy = path ? strdup(path) : NULL;
+    char *copy = path ? strdup(path) : line[0] != '{' ? strndup(line, n) : NULL;
+    *no_memory |= !copy && (path || line[0] != '{');
     json_decref(object);
     return copy;
 }
 
 static st_status add_line(finder *f, const char *list, size_t number, const char *line, size_t n)
 {
-    char *path = path_of_line(line, n), *full = NULL;
+    bool none_left;
+    char *path = path_of_line(&none_left, line, n), *full = NULL;
     const char *slash = strrchr(list, '/');
     st_status status;
-    if (!path)
+    if (none_left) status = no_memory(f);
+    else if (!path)
         status =
             st_fault(f->err, ST_ERR_FORMAT, "%s: line %zu: expected a path, or an object with \"path\"", list, number);
     else if (path[0] == '/' || !slash) status = add_file(f, path);

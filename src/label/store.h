@@ -16,6 +16,10 @@ char *st_label_path(const char *folder, const char *tail);
 size_t st_label_utf8(const unsigned char *s);
 /* store/xx/HASH-TAIL.jsonl for a picture's name, from malloc: the hash tells names apart, the tail is for people. */
 char *st_label_store_name(const char *name);
+/* JSON from the text, or NULL: what it lacked was memory, or `why` (may be NULL) says where it is no JSON. */
+json_t *st_label_json_read(bool *no_memory, const char *text, size_t n, size_t flags, json_error_t *why);
+/* What functions that say what is wrong with a text say when nothing is, but memory is out: this very pointer. */
+extern const char st_label_no_memory[];
 /* A name as JSON, UTF-8 or not, and back (from malloc; NULL when it is none or memory is out). */
 json_t *st_label_name_to_json(const char *name);
 char *st_label_name_from_json(const json_t *value);
@@ -36,8 +40,8 @@ char *st_label_job_difference(const st_label_job *old, const st_label_job *now);
 
 /* Where pictures lie: a path, made to be seen from the folder when both are real. */
 ST_MUSTCHECK st_status st_label_root_write(const char *folder, const char *root, st_error *err);
-/* From malloc; NULL when it is not known. */
-char *st_label_root_read(const char *folder);
+/* *root is from malloc, NULL when it is not known. */
+ST_MUSTCHECK st_status st_label_root_read(char **root, const char *folder, st_error *err);
 
 /* ---- pictures ---- */
 

@@ -296,9 +296,12 @@ static const char *read_job(st_label_job *job, const json_t *doc)
 
 const char *st_label_job_parse(st_label_job *job, const char *text, size_t n)
 {
+    bool no_memory;
     *job = (st_label_job){ 0 };
-    json_t *doc = json_loadb(text, n, 0, NULL);
-    const char *wrong = doc ? read_job(job, doc) : "it is no JSON, or memory is out";
+    json_t *doc = st_label_json_read(&no_memory, text, n, 0, NULL);
+    errno = 0;
+    const char *wrong = doc ? read_job(job, doc) : "it is no JSON";
+    if (no_memory || (wrong && errno == ENOMEM)) wrong = st_label_no_memory;
     json_decref(doc);
     if (wrong) st_label_job_free(job);
     return wrong;
@@ -315,7 +318,8 @@ st_status st_label_job_read(st_label_job *job, bool *there, const char *folder, 
     const bool missing = access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
     st_status status = missing ? ST_OK : st_label_bytes_read(&text, &n, path, path, MAX_JOB_BYTES, err);
     const char *wrong = text ? st_label_job_parse(job, (const char *)text, n) : NULL;
-    if (wrong) status = st_fault(err, ST_ERR_FORMAT, "%s: is no job of Stencil: %s", path, wrong);
+    if (wrong == st_label_no_memory) status = st_fault(err, ST_ERR_NOMEM, "%s: %s", path, wrong);
+    else if (wrong) status = st_fault(err, ST_ERR_FORMAT, "%s: is no job of Stencil: %s", path, wrong);
     *there = text && !wrong;
     free(text);
     free(path);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "front/fault.h"
+#include "front/growing.h"
 #include "front/report.h"
 #include "front/save.h"
 
@@ -73,19 +74,16 @@ static json_t *object_json(const st_label_object *o)
 /* The whole file as text. */
 static char *picture_text(const st_label_picture *p, const st_label_job *job, size_t *n)
 {
-    char *text = NULL, *line = first_line(p, job);
-    FILE *f = open_memstream(&text, n);
-    bool ok = f && line && fputs(line, f) >= 0;
+    st_growing text = { 0 };
+    char *line = first_line(p, job);
+    st_growing_adds(&text, line);
     free(line);
-    for (size_t i = 0; ok && i < p->n_objects; i++) {
+    for (size_t i = 0; !text.failed && i < p->n_objects; i++) {
         line = st_json_line(object_json(&p->objects[i]));
-        ok = line && fputs(line, f) >= 0;
+        st_growing_adds(&text, line);
         free(line);
     }
-    ok = f && fclose(f) == 0 && ok;
-    if (ok) return text;
-    free(text);
-    return NULL;
+    return st_growing_take(&text, n);
 }
 
 /* store/ and store/xx/, made when first needed. */
@@ -209,20 +207,22 @@ static bool read_facts(st_label_picture *p, size_t *n_objects, const json_t *doc
 static const char *read_first(st_label_picture *p, size_t *n_objects, bool *done, const char *line, const char *name,
                               const st_label_job *job)
 {
-    json_t *doc = json_loads(line, 0, NULL);
+    bool no_memory;
+    json_t *doc = st_label_json_read(&no_memory, line, strlen(line), 0, NULL);
     const char *recipe = json_string_value(json_object_get(doc, "recipe"));
     const char *sha = json_string_value(json_object_get(doc, "sha256"));
     const char *error = json_string_value(json_object_get(doc, "error")), *wrong = NULL;
     char *said = st_label_name_from_json(json_object_get(doc, "name"));
     *n_objects = 0;
     *done = recipe && strcmp(recipe, job->recipe) == 0;
-    if (!recipe) wrong = "its first line is not one of this store";
+    if (no_memory) wrong = st_label_no_memory;
+    else if (!recipe) wrong = "its first line is not one of this store";
     else if (*done) {
         if (!said || strcmp(said, name) != 0) wrong = "it is about another picture";
         else if (!sha || strlen(sha) > 64 || !read_u64(&p->n_bytes, json_object_get(doc, "bytes")))
             wrong = "its first line says nothing of the file";
         else memcpy(p->sha256, sha, strlen(sha) + 1);
-        if (!wrong && error && !(p->error = strdup(error))) wrong = "out of memory";
+        if (!wrong && error && !(p->error = strdup(error))) wrong = st_label_no_memory;
         if (!wrong && !error && !read_facts(p, n_objects, doc, job)) wrong = "its first line is incomplete";
     }
     free(said);
@@ -276,9 +276,11 @@ static const char *read_objects(st_label_picture *p, size_t n, FILE *f, const st
     const char *wrong = NULL;
     for (size_t i = 0; !wrong && i < n; i++) {
         st_label_object o = { 0 };
-        json_t *doc = getline(&line, &room, f) > 0 ? json_loads(line, 0, NULL) : NULL;
-        wrong = doc ? read_object(&o, doc, p, n, job) : "it ends early";
-        if (!wrong && st_label_picture_add(p, &o, NULL) != ST_OK) wrong = "out of memory";
+        bool no_memory = false;
+        const ssize_t length = getline(&line, &room, f);
+        json_t *doc = length > 0 ? st_label_json_read(&no_memory, line, (size_t)length, 0, NULL) : NULL;
+        wrong = doc ? read_object(&o, doc, p, n, job) : no_memory ? st_label_no_memory : "it ends early";
+        if (!wrong && st_label_picture_add(p, &o, NULL) != ST_OK) wrong = st_label_no_memory;
         if (wrong) st_rle_free(&o.mask);
         json_decref(doc);
     }
@@ -296,9 +298,11 @@ const char *st_label_picture_parse(st_label_picture *p, bool *there, FILE *f, co
     const char *wrong = "it is empty";
     *p = (st_label_picture){ .name = strdup(name) };
     *there = false;
-    if (!p->name) wrong = "out of memory";
+    errno = 0;
+    if (!p->name) wrong = st_label_no_memory;
     else if (getline(&line, &room, f) > 0) wrong = read_first(p, &n, there, line, name, job);
     if (!wrong && *there && whole) wrong = read_objects(p, n, f, job);
+    if (wrong && errno == ENOMEM) wrong = st_label_no_memory;
     free(line);
     if (wrong) *there = false;
     if (!*there) st_label_picture_free(p);
@@ -312,13 +316,13 @@ static FILE *open_record(const char *path, const char **wrong)
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     *wrong = NULL;
     if (fd < 0) {
-        if (errno != ENOENT && errno != ENOTDIR) *wrong = strerror(errno);
+        if (errno != ENOENT && errno != ENOTDIR) *wrong = errno == ENOMEM ? st_label_no_memory : strerror(errno);
         return NULL;
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) *wrong = "is no file";
     else if (st.st_size > MAX_RECORD_BYTES) *wrong = "is too large for a file of the store";
     FILE *f = *wrong ? NULL : fdopen(fd, "r");
-    if (!f && !*wrong) *wrong = strerror(errno);
+    if (!f && !*wrong) *wrong = errno == ENOMEM ? st_label_no_memory : strerror(errno);
     if (!f) close(fd);
     return f;
 }
@@ -333,9 +337,10 @@ st_status st_label_picture_read(st_label_picture *p, bool *there, const char *na
     if (!path) return st_fault(err, ST_ERR_NOMEM, "%s: out of memory", name);
     st_status status = ST_OK;
     FILE *f = open_record(path, &wrong);
-    if (wrong) status = st_fault(err, ST_ERR_IO, "%s: %s", path, wrong);
+    if (wrong) status = st_fault(err, wrong == st_label_no_memory ? ST_ERR_NOMEM : ST_ERR_IO, "%s: %s", path, wrong);
     wrong = f ? st_label_picture_parse(p, there, f, name, job, whole) : NULL;
-    if (wrong)
+    if (wrong == st_label_no_memory) status = st_fault(err, ST_ERR_NOMEM, "%s: %s", path, wrong);
+    else if (wrong)
         status = st_fault(err, ST_ERR_FORMAT, "%s: %s; remove this file to label its picture again", path, wrong);
     if (f) fclose(f);
     free(path);

@@ -34,11 +34,11 @@ st_status st_label_store_open(st_label_store **out, const char *folder, st_error
                                       : st_fault(err, ST_ERR_NOMEM, "%s: out of memory", folder);
     if (status == ST_OK && !there)
         status = st_fault(err, ST_ERR_IO, "%s: holds no job.json, expected the output folder of `stencil label`", folder);
+    if (status == ST_OK) status = st_label_root_read(&s->root, folder, err);
     if (status != ST_OK) {
         st_label_store_close(s);
         return status;
     }
-    s->root = st_label_root_read(folder);
     *out = s;
     return ST_OK;
 }

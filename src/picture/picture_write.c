@@ -11,6 +11,7 @@
 #include <jpeglib.h>
 #include <jerror.h>
 #include <png.h>
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -139,16 +140,28 @@ void st_bytes_free(uint8_t *bytes)
     st_free(bytes);
 }
 
-/* What a memory stream took in, as memory of ours; closes it. */
-static st_status take_stream(uint8_t **bytes, size_t *n, FILE *f, char **stream, const size_t *stream_n, st_error *err)
+static ssize_t add_encoded(void *cookie, const char *bytes, size_t n)
 {
-    const bool ok = fclose(f) == 0;
-    if (ok) *bytes = st_malloc(*stream_n);
-    if (*bytes) {
-        memcpy(*bytes, *stream, *stream_n);
-        *n = *stream_n;
+    return st_buf_add(cookie, bytes, n) ? (ssize_t)n : 0;
+}
+
+/* Not open_memstream: what it had no memory for is missing, and its fclose does not tell. */
+static FILE *open_stream(st_buf *buf)
+{
+    st_buf_init(buf, PTRDIFF_MAX);
+    return fopencookie(buf, "w", (cookie_io_functions_t){ .write = add_encoded });
+}
+
+/* Closes the stream; what it took in, when all went well so far. */
+static st_status take_stream(uint8_t **bytes, size_t *n, FILE *f, st_buf *buf, st_status so_far, st_error *err)
+{
+    const bool whole = fclose(f) == 0 && !buf->failed;
+    if (so_far == ST_OK && whole) {
+        *n = buf->n;
+        *bytes = (uint8_t *)st_buf_take(buf);
     }
-    free(*stream); /* the C library's */
+    st_buf_free(buf);
+    if (so_far != ST_OK && whole) return so_far;
     return *bytes ? ST_OK : st_fail(err, ST_ERR_NOMEM, "no memory for an encoded picture");
 }
 
@@ -173,8 +186,7 @@ static st_status check_png(const st_png_picture *p, st_error *err)
 
 st_status st_png_encode(uint8_t **bytes, size_t *n_bytes, const st_png_picture *picture, st_error *err)
 {
-    char *stream = NULL;
-    size_t n = 0;
+    st_buf buf;
     *bytes = NULL;
     *n_bytes = 0;
     st_status status =
@@ -183,7 +195,7 @@ st_status st_png_encode(uint8_t **bytes, size_t *n_bytes, const st_png_picture *
     if (status != ST_OK) return status;
     png_writer *w = st_calloc(1, sizeof *w);
     if (!w) return st_fail(err, ST_ERR_NOMEM, "no memory for a PNG encoder");
-    w->f = open_memstream(&stream, &n);
+    w->f = open_stream(&buf);
     w->picture = *picture;
     if (!w->f) {
         st_free(w);
@@ -191,8 +203,7 @@ st_status st_png_encode(uint8_t **bytes, size_t *n_bytes, const st_png_picture *
     }
     status = encode_png(w, "PNG", err);
     png_destroy_write_struct(&w->png, &w->info);
-    if (status == ST_OK) status = take_stream(bytes, n_bytes, w->f, &stream, &n, err);
-    else fclose(w->f), free(stream); /* the C library's */
+    status = take_stream(bytes, n_bytes, w->f, &buf, status, err);
     st_free(w);
     return status;
 }
@@ -275,22 +286,20 @@ static jpeg_writer *new_jpeg_writer(void)
 st_status st_jpeg_encode(uint8_t **bytes, size_t *n_bytes, const uint8_t *rgb, uint32_t width, uint32_t height,
                          int quality, st_error *err)
 {
-    char *stream = NULL;
-    size_t n = 0;
+    st_buf buf;
     *bytes = NULL;
     *n_bytes = 0;
     st_status status = check_jpeg("JPEG", rgb, width, height, quality, err);
     if (status != ST_OK) return status;
     jpeg_writer *w = new_jpeg_writer();
-    FILE *f = w ? open_memstream(&stream, &n) : NULL;
+    FILE *f = w ? open_stream(&buf) : NULL;
     if (!f) {
         st_free(w);
         return st_fail(err, ST_ERR_NOMEM, "no memory for a JPEG encoder");
     }
     status = encode_jpeg(w, "JPEG", f, rgb, width, height, quality, err);
     jpeg_destroy_compress(&w->jpeg);
-    if (status == ST_OK) status = take_stream(bytes, n_bytes, f, &stream, &n, err);
-    else fclose(f), free(stream); /* the C library's */
+    status = take_stream(bytes, n_bytes, f, &buf, status, err);
     st_free(w);
     return status;
 }

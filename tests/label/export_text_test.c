@@ -1,5 +1,6 @@
 /* export_text_test.c: escapes, numbers and names of exports. */
 #include "label/export_files.h"
+#include "front/report.h"
 #include "label/label_masks.h"
 #include "unit/temp_folder.h"
 
@@ -103,6 +104,25 @@ static void test_numbers(void **state)
     }
 }
 
+/* In the store and in exports a number is spelled in one way. */
+static void test_scores_as_in_the_store(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    for (unsigned i = 0; i < 20000; i++) {
+        const uint32_t bits = i < 4 ? (const uint32_t[]){ 0, 0x80000000u, 0x7f800000u, 1 }[i] : ref_random(&seed);
+        float score;
+        memcpy(&score, &bits, sizeof score);
+        if (i % 2) score = (float)(bits >> 8) * 0x1p-24f; /* 0 to 1 */
+        char *line = st_json_line(json_pack("[o]", st_json_float(score)));
+        line[strlen(line) - 2] = '\0'; /* "]\n" */
+        FILE *f = begin();
+        st_label_put_score(f, score);
+        end(f, line + 1);
+        free(line);
+    }
+}
+
 static void stem(const char *name, bool flat, const char *want)
 {
     char *got = st_label_out_stem(name, flat);
@@ -170,7 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json),       cmocka_unit_test(test_xml),   cmocka_unit_test(test_url),
         cmocka_unit_test(test_numbers),    cmocka_unit_test(test_stems), cmocka_unit_test(test_long_stems),
-        cmocka_unit_test(test_free_stems),
+        cmocka_unit_test(test_free_stems), cmocka_unit_test(test_scores_as_in_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
