@@ -385,6 +385,12 @@ def outcomes(args):
     return out
 
 
+def save(args, result):
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump(result, f, indent=1)
+
+
 def measure(args):
     ours = {"stencil": args.weights} if not args.only or "stencil" in args.only else {}
     if args.int8 and (not args.only or "stencil-int8" in args.only):
@@ -397,6 +403,7 @@ def measure(args):
     for i in range(args.rounds):
         for name, samples in result["samples"].items():
             samples.append(stencil_sample(args, ours[name]) if name in ours else sample(args, name))
+            save(args, result)          # a run that is broken off keeps its samples
             say(f"round {i + 1} of {args.rounds}: {name} " + (f"{samples[-1]['seconds']:.2f} s" if "seconds" in samples[-1] else samples[-1]["failed"]))
     return result
 
@@ -418,7 +425,7 @@ def print_table(result):
         print(f"| {titles[name]} | left out: {reason} | | | | | |")
     print("\n| step | outcome | seconds | CPU seconds | peak memory |\n|---|---|---:|---:|---:|")
     for name, step in result["steps"].items():
-        print(f"| {name} | {step['outcome']} | {step['seconds']:.0f} | {step['cpu_seconds']:.0f} | {step['peak_bytes'] / 1e9:.1f} GB |")
+        print(f"| {name} | {step['outcome']} | {step['seconds']:.0f} | {step.get('cpu_seconds', 0):.0f} | {step['peak_bytes'] / 1e9:.1f} GB |")
 
 
 def arguments():
@@ -452,17 +459,15 @@ def main():
         sys.exit(f"speed_engines.py: {args.weights} is not there: run speed.py --make-file")
     if args.prepare:
         for name in args.steps.split(","):
+            if name not in STEPS:
+                sys.exit(f"speed_engines.py: no step \"{name}\": expected one of {', '.join(STEPS)}")
             run_step(args, name)
         return None
     import parity
     import pictures
     from PIL import Image
     Image.fromarray(pictures.synthetic(parity.SEED, *speed.PICTURE)).save(args.picture)
-    result = measure(args)
-    if args.json:
-        with open(args.json, "w") as f:
-            json.dump(result, f, indent=1)
-    print_table(result)
+    print_table(measure(args))
     return None
 
 
