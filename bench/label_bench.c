@@ -156,7 +156,7 @@ static cost labelled(bench *b, uint32_t round)
     st_error err;
     make_store(b, round);
     const cost started = reading();
-    if (st_label_plan_make(&plan, &b->job, b->out, b->pictures, 0, &err) != ST_OK) die("plan", &err);
+    if (st_label_plan_make(&plan, &b->job, b->out, b->pictures, &(st_label_look){ 0 }, &err) != ST_OK) die("plan", &err);
     if (plan.n_todo != b->n_pictures) die("the folder is not empty", NULL);
     if (st_label_run_plan(&run, &plan, &err) != ST_OK) die("run", &err);
     const cost spent = since(started);

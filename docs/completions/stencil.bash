@@ -20,7 +20,7 @@ _stencil() {
                 sweep) options="--thresholds --speck --json --output --quiet --help" ;;
                 *) options="--model --class --classes --output --format --threshold --min-area --max-area --overwrite --floor
                 --mask-threshold --boxes-only --tile --tile-size --tile-overlap --tiles-only --duplicates
-                --duplicate-threshold --across-classes --negatives --root --limit --dry-run --redo --shard --merge
+                --duplicate-threshold --across-classes --negatives --root --limit --dry-run --redo --check-pictures --shard --merge
                 --stretch --resize --max-pixels --hf-text-only --json --threads --size --memory-limit --quiet --verbose --help" ;;
             esac ;;
         click) options="--model --features --multimask --hole-area --hf --stretch --resize --max-pixels --threads --size --memory-limit --quiet --verbose --help" ;;

@@ -36,6 +36,7 @@ enum {
     OPT_LIMIT,
     OPT_DRY_RUN,
     OPT_REDO,
+    OPT_CHECK_PICTURES,
     OPT_SHARD,
     OPT_MERGE,
     OPT_STRETCH,
@@ -78,6 +79,7 @@ static const st_option options[] = {
     { "limit", 0, "N", OPT_LIMIT, "only the first N pictures" },
     { "dry-run", 0, NULL, OPT_DRY_RUN, "say what would be done, what is done, and how long it takes" },
     { "redo", 0, NULL, OPT_REDO, "options changed: label again what was labelled with other ones" },
+    { "check-pictures", 0, NULL, OPT_CHECK_PICTURES, "notice pictures that changed and kept their size, too: reads every file" },
     { "shard", 0, "I/N", OPT_SHARD, "only the I-th of N parts of the pictures" },
     { "merge", 0, NULL, OPT_MERGE, "join the folders of all shards in -o" },
     { "stretch", 0, "WHEN", OPT_STRETCH, "contrast of 16-bit and float pictures: auto, never, always" },
@@ -240,6 +242,7 @@ static int read_option(reader *r, int id, const char *value)
     case OPT_OVERWRITE: a->overwrite = true; break;
     case OPT_DRY_RUN: a->dry_run = true; break;
     case OPT_REDO: a->redo = true; break;
+    case OPT_CHECK_PICTURES: a->check_pictures = true; break;
     case OPT_MERGE: a->merge = true; break;
     case OPT_JSON: a->json = true; break;
     case OPT_THREADS: return wrong("threads", value, st_read_threads(&a->wish.n_threads, value));
@@ -261,6 +264,7 @@ static int check_merge(const reader *r)
     const char *other = r->n_classes || r->n_files ? "--class"
                         : a->shard                 ? "--shard"
                         : a->redo                  ? "--redo"
+                        : a->check_pictures        ? "--check-pictures"
                         : a->dry_run               ? "--dry-run"
                         : a->limit                 ? "--limit"
                         : a->negatives             ? "--negatives"

@@ -15,7 +15,7 @@ typedef struct st_label_args {
     uint32_t shard, n_shards;
     uint32_t limit; /* 0: all */
     uint32_t formats; /* bits of st_label_formats_read; 0: none */
-    bool overwrite, redo, dry_run, merge, json, help;
+    bool overwrite, redo, check_pictures, dry_run, merge, json, help;
     int verbosity;
 } st_label_args;
 

@@ -14,6 +14,7 @@ enum { GONE_SHOWN = 5 };
 static int fail(st_label_job_run *r, int code, const st_error *err)
 {
     st_console_error(&r->console, "%s", err->message);
+    if (err->status == ST_ERR_CANCELLED) return st_exit_of(err->status);
     return err->status == ST_ERR_NOMEM ? ST_EXIT_INTERNAL : code;
 }
 
@@ -218,8 +219,8 @@ static int write_job(st_label_job_run *r)
 static int make_plan(st_label_job_run *r)
 {
     st_error err;
-    const st_status status =
-        st_label_plan_make(&r->plan, &r->job, r->args->output, r->root, r->args->limit, &err);
+    const st_label_look look = { r->args->limit, r->args->check_pictures, r->cancel };
+    const st_status status = st_label_plan_make(&r->plan, &r->job, r->args->output, r->root, &look, &err);
     return status == ST_OK ? ST_EXIT_OK : fail(r, ST_EXIT_OUTPUT, &err);
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "front/fault.h"
+#include "label/bytes.h"
 #include "label/store.h"
 
 void st_label_plan_free(st_label_plan *plan)
@@ -15,19 +16,37 @@ void st_label_plan_free(st_label_plan *plan)
     *plan = (st_label_plan){ 0 };
 }
 
-/* Whether the file is there and of another size. One that is not there now does not undo what was done. */
-static bool is_another(const char *root, const st_label_picture *p, st_error *err, st_status *status)
+static st_status content_differs(bool *differs, const char *path, const st_label_picture *p, const st_label_job *job,
+                                 st_error *err)
+{
+    unsigned char *bytes;
+    size_t n;
+    char sha[65];
+    const st_status status = st_label_bytes_read(&bytes, &n, path, p->name, job->options.bitmap.max_bytes, err);
+    *differs = false;
+    if (status != ST_OK) return status == ST_ERR_NOMEM ? status : ST_OK;
+    st_label_sha256(sha, bytes, n);
+    *differs = strcmp(sha, p->sha256) != 0;
+    free(bytes);
+    return ST_OK;
+}
+
+/* Whether the file is another one now. One that is not there, or cannot be read, does not undo what was done. */
+static st_status is_another(bool *another, const char *root, const st_label_picture *p, const st_label_job *job,
+                            bool content, st_error *err)
 {
     struct stat st;
     char *path = st_label_path(root, p->name);
-    if (!path) *status = st_fault(err, ST_ERR_NOMEM, "%s: out of memory", p->name);
-    const bool changed = path && stat(path, &st) == 0 && (uint64_t)st.st_size != p->n_bytes;
+    st_status status = path ? ST_OK : st_fault(err, ST_ERR_NOMEM, "%s: out of memory", p->name);
+    const bool there = path && stat(path, &st) == 0;
+    *another = there && (uint64_t)st.st_size != p->n_bytes;
+    if (there && !*another && content) status = content_differs(another, path, p, job, err);
     free(path);
-    return changed;
+    return status;
 }
 
 static st_status look_at(st_label_plan *plan, size_t index, const st_label_job *job, const char *folder,
-                         const char *root, st_error *err)
+                         const char *root, bool content, st_error *err)
 {
     bool there, todo = true;
     st_label_picture p;
@@ -37,8 +56,7 @@ static st_status look_at(st_label_plan *plan, size_t index, const st_label_job *
         status = ST_OK;
     } else if (status == ST_OK && there) {
         if (p.error) plan->n_retried++;
-        else if (is_another(root, &p, err, &status)) plan->n_changed++;
-        else todo = false;
+        else status = is_another(&todo, root, &p, job, content, err), plan->n_changed += todo;
     }
     if (there) st_label_picture_free(&p);
     if (todo) plan->todo[plan->n_todo++] = index;
@@ -47,13 +65,16 @@ static st_status look_at(st_label_plan *plan, size_t index, const st_label_job *
 }
 
 st_status st_label_plan_make(st_label_plan *plan, const st_label_job *job, const char *folder, const char *root,
-                             size_t limit, st_error *err)
+                             const st_label_look *look, st_error *err)
 {
-    const size_t n = limit && limit < job->n_names ? limit : job->n_names;
+    const size_t n = look->limit && look->limit < job->n_names ? look->limit : job->n_names;
     st_label_plan_free(plan);
     plan->todo = calloc(n ? n : 1, sizeof *plan->todo);
     st_status status = plan->todo ? ST_OK : st_fault(err, ST_ERR_NOMEM, "out of memory for %zu pictures", n);
-    for (size_t i = 0; status == ST_OK && i < n; i++) status = look_at(plan, i, job, folder, root, err);
+    for (size_t i = 0; status == ST_OK && i < n; i++) {
+        if (look->cancel && st_cancel_is_set(look->cancel)) status = st_fault(err, ST_ERR_CANCELLED, "cancelled");
+        else status = look_at(plan, i, job, folder, root, look->content, err);
+    }
     if (status != ST_OK) st_label_plan_free(plan);
     return status;
 }

@@ -1,6 +1,7 @@
 /* job_run.h: a job from its list of names to a full store, however often it is interrupted.
  *
- * A picture is done when its file of the store is there, whole, of this job's recipe and of a picture of this size;
+ * A picture is done when its file of the store is there, whole, of this job's recipe and of a picture of this size (or,
+ * if asked for, of this content);
  * nothing else is remembered, so that nothing can disagree. While one picture is looked at, the next is read and decoded
  * by a thread of its own.
  */
@@ -18,9 +19,15 @@ typedef struct st_label_plan {
     size_t n_broken;  /* of todo: the store's file cannot be read */
 } st_label_plan;
 void st_label_plan_free(st_label_plan *plan);
-/* Looks at the first `limit` pictures (0: all). root: where they lie. Writes nothing. */
+/* How to look; all zero: at all pictures, by the size of their files. */
+typedef struct st_label_look {
+    size_t limit;            /* only at the first; 0: at all */
+    bool content;            /* read files of the same size, too, and compare their SHA-256 */
+    const st_cancel *cancel; /* may be NULL */
+} st_label_look;
+/* root: where the pictures lie. Writes nothing. */
 ST_MUSTCHECK st_status st_label_plan_make(st_label_plan *plan, const st_label_job *job, const char *folder,
-                                          const char *root, size_t limit, st_error *err);
+                                          const char *root, const st_label_look *look, st_error *err);
 
 /* Removes what a killed run left half-written. The folder must be locked. */
 void st_label_sweep_up(const char *folder);

@@ -10,9 +10,11 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zlib
 
 import label_case
 from label_case import TIMEOUT_S, environment, label, like_anybody, png
@@ -285,6 +287,32 @@ class Changes(Case):
         self.label('--boxes-only', '--redo')
         self.label('--boxes-only', out='fresh')
         self.assertEqual(contents('out'), contents('fresh'))
+
+    def test_changed_picture_of_the_same_size(self):
+        """A PNG's text is no part of it: the pixels are the same, the file is not."""
+        self.photos()
+        with open('photos/b/img_1.png', 'rb') as f:
+            data = bytearray(f.read())
+        def chunk(text):
+            body = b'tEXtnote\0' + text
+            return struct.pack('>I', len(body) - 4) + body + struct.pack('>I', zlib.crc32(body))
+        write('photos/b/img_1.png', data[:33] + chunk(b'one') + data[33:])
+        self.label()
+        before = contents('out')
+        write('photos/b/img_1.png', data[:33] + chunk(b'two') + data[33:])
+        self.label()
+        self.assertEqual(before, contents('out'))  # noticed by size only
+        self.assertEqual(json.loads(self.label('--check-pictures', '--dry-run', '--json'))['changed'], 1)
+        self.assertEqual(before, contents('out'))
+        self.label('--check-pictures')
+        self.assertIn('1 pictures changed since', self.said)
+        self.label(out='fresh')
+        self.assertEqual(contents('out'), contents('fresh'))
+        self.assertEqual(len([p for p in before if before[p] != contents('out')[p]]), 1)
+        self.label('--check-pictures')
+        self.assertNotIn('changed', self.said)
+        os.remove('photos/a/img_1.png')  # not named any more: nothing to compare with
+        self.label('--check-pictures')
 
     def test_ids_stay(self):
         self.photos(1)

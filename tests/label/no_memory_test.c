@@ -22,6 +22,7 @@
 
 static temp_folder temporary;
 static char whole[300], parts[2][300], out[300];
+static uint64_t sizes[3];
 static char *names[] = { "a/one.png", "b\xE9.png", "turned.jpg" };
 static st_label_job job;
 
@@ -75,7 +76,7 @@ static void add(st_label_picture *p, uint32_t id, float score, const char *mask,
 /* A hole, two parts, one that is displaced; the third could not be read. */
 static void make_picture(st_label_picture *p, size_t i)
 {
-    *p = (st_label_picture){ .name = copy(names[i]), .n_bytes = 77 };
+    *p = (st_label_picture){ .name = copy(names[i]), .n_bytes = sizes[i] };
     memset(p->sha256, 'a', 64);
     if (i == 1) {
         p->error = copy("no picture");
@@ -142,6 +143,11 @@ static int set_up(void **state)
     snprintf(whole, sizeof whole, "%s/whole", temporary.path);
     snprintf(out, sizeof out, "%s/out", temporary.path);
     for (size_t i = 0; i < 2; i++) snprintf(parts[i], sizeof parts[i], "%s/part%zu", temporary.path, i);
+    for (size_t i = 0; i < 3; i++) {
+        struct stat st;
+        snprintf(path, sizeof path, "%s/%s", temporary.path, names[i]);
+        sizes[i] = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0; /* with another hash: "changed", told by the content */
+    }
     temp_write_text(&temporary, "list.jsonl", "{\"file_name\": \"a/one.png\"}\nturned.jpg\n");
     make_job();
     if (mkdir(whole, 0777) != 0) temp_die(whole);
@@ -324,9 +330,10 @@ static st_status begin(st_error *err)
     st_label_ontology classes = { 0 };
     st_label_sources sources = { 0 };
     st_label_plan plan = { 0 };
+    const st_label_look look = { .content = true };
     st_status status = st_label_ontology_parse(&classes, text, sizeof text - 1, "classes.json", err);
     if (status == ST_OK) status = st_label_sources_find(&sources, &request, err);
-    if (status == ST_OK) status = st_label_plan_make(&plan, &job, whole, temporary.path, 0, err);
+    if (status == ST_OK) status = st_label_plan_make(&plan, &job, whole, temporary.path, &look, err);
     const bool right = classes.n == 2 && classes.classes[1].n_phrases == 2 && sources.n == 2 && strcmp(sources.names[1], names[2]) == 0 &&
                        strcmp(sources.root, temporary.path) == 0 && plan.n_todo == 3 && plan.n_retried == 1 && plan.n_changed == 2;
     if (status == ST_OK && !right) fail_msg("begin: not what is there, but success");

@@ -394,10 +394,10 @@ static void test_plan__what_is_left(void **state)
     char *path = path_of(names[2]);
     write_picture(&job, names[2]);
     assert_int_equal(truncate(path, 3), 0);
-    assert_int_equal(st_label_plan_make(&plan, &job, folder, "/nowhere", 0, &err), ST_OK);
+    assert_int_equal(st_label_plan_make(&plan, &job, folder, "/nowhere", &(st_label_look){ 0 }, &err), ST_OK);
     assert_true(plan.n_done == 1 && plan.n_todo == 2 && plan.n_broken == 1 && plan.n_retried == 0);
     assert_true(plan.todo[0] == 1 && plan.todo[1] == 2);
-    assert_int_equal(st_label_plan_make(&plan, &job, folder, "/nowhere", 1, &err), ST_OK);
+    assert_int_equal(st_label_plan_make(&plan, &job, folder, "/nowhere", &(st_label_look){ .limit = 1 }, &err), ST_OK);
     assert_true(plan.n_done == 1 && plan.n_todo == 0);
     st_label_plan_free(&plan);
     free(path);
