@@ -2,7 +2,8 @@
  *
  *     stage_bench [--threads N] [--runs N] [--only PART] [--json]     PART of the stages' names
  *
- * Prints seconds (median), the share of the matrix rate measured in the same run, and GFLOP/s: of the products that are made, so 3x3 convolutions count
+ * Prints seconds, GFLOP/s and the share of the machine's matrix rate (medians). That rate is measured before every run of a stage, as one large
+ * product by Stencil and by oneDNN where it is installed, whichever is faster. GFLOP/s are of the products that are made, so 3x3 convolutions count
  * with the 16 products per four outputs of tensor/conv.c, not with 36. Outputs are checked for finite values, so that a skipped stage
  * cannot look fast. Part of `make bench`.
  */
@@ -14,6 +15,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/mem.h"
+#include "onednn_rate.h"
 
 typedef struct bench {
     st_dims dims;
@@ -27,7 +29,7 @@ typedef struct bench {
     unsigned runs;
     bool json, first;
     const char *only; /* or NULL */
-    double gemm_rate; /* FLOP/s of a large product, all threads */
+    double own_rate, onednn_rate; /* GFLOP/s of a large product, all threads, just now; 0: not there */
 } bench;
 
 static const float *weights_of(bench *b, size_t n)
@@ -149,39 +151,16 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void report(bench *b, const char *name, double *seconds, double gflop, const float *out, size_t n)
+static double median(double *values, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(out[i])) {
-            fprintf(stderr, "stage_bench: %s: output %zu is not finite\n", name, i);
-            exit(1);
-        }
-    qsort(seconds, b->runs, sizeof *seconds, by_value);
-    const double median = seconds[b->runs / 2], rate = gflop / median;
-    if (b->json) printf("%s{\"stage\": \"%s\", \"seconds\": %.6f, \"gflop\": %.3f, \"gflops\": %.1f, \"gemm_share\": %.3f}", b->first ? "" : ",\n  ", name, median, gflop,
-                        rate, rate * 1e9 / b->gemm_rate);
-    else printf("%-28s %9.4f s  %8.1f GFLOP/s  %5.1f %% of the matrix rate\n", name, median, rate, 100.0 * rate * 1e9 / b->gemm_rate);
-    fflush(stdout);
-    b->first = false;
+    qsort(values, n, sizeof *values, by_value);
+    return values[n / 2];
 }
 
-#define TIMED(b, name, gflop, out, n_out, ...)                                       \
-    do {                                                                             \
-        if ((b)->only && !strstr(name, (b)->only)) break;                            \
-        double seconds_[64];                                                         \
-        for (unsigned r_ = 0; r_ < (b)->runs; r_++) {                                \
-            st_arena_rewind(&(b)->arena, base);                                      \
-            const double t_ = st_clock_seconds();                                    \
-            __VA_ARGS__;                                                             \
-            seconds_[r_] = st_clock_seconds() - t_;                                  \
-        }                                                                            \
-        report(b, name, seconds_, gflop, out, n_out);                                \
-    } while (0)
-
-static void measure_gemm(bench *b)
+static void measure_rates(bench *b)
 {
-    const size_t rows = 5184, n = 1024;
-    st_linear l = {.weight = b->noise, .n_in = n, .n_out = n};
+    const size_t rows = 5184, n = 1024, mark = st_arena_mark(&b->arena);
+    const st_linear l = {.weight = b->noise, .n_in = n, .n_out = n};
     float *x = st_run_floats(&b->run, rows, n), *y = st_run_floats(&b->run, rows, n);
     memset(x, 0, rows * n * sizeof *x);
     double best = 1e9;
@@ -190,9 +169,45 @@ static void measure_gemm(bench *b)
         st_linear_run(&b->run, &l, x, n, rows, y, n, ST_ACT_NONE, false);
         best = fmin(best, st_clock_seconds() - t);
     }
-    b->gemm_rate = 2.0 * (double)rows * (double)n * (double)n / best;
-    st_arena_rewind(&b->arena, 0);
+    b->own_rate = 2e-9 * (double)rows * (double)n * (double)n / best;
+    b->onednn_rate = onednn_rate(b->run.pool, rows, n, n, x, b->noise, y);
+    st_arena_rewind(&b->arena, mark);
 }
+
+typedef struct timing {
+    double seconds[64], share[64], own[64], onednn[64];
+} timing;
+
+static void report(bench *b, const char *name, timing *t, double gflop, const float *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(out[i])) {
+            fprintf(stderr, "stage_bench: %s: output %zu is not finite\n", name, i);
+            exit(1);
+        }
+    const double seconds = median(t->seconds, b->runs), share = median(t->share, b->runs), own = median(t->own, b->runs), onednn = median(t->onednn, b->runs);
+    if (b->json) printf("%s{\"stage\": \"%s\", \"seconds\": %.6f, \"gflop\": %.3f, \"gflops\": %.1f, \"gemm_share\": %.3f, \"gemm_gflops\": %.1f, \"onednn_gflops\": %.1f}",
+                        b->first ? "" : ",\n  ", name, seconds, gflop, gflop / seconds, share, own, onednn);
+    else printf("%-28s %9.4f s  %7.1f GFLOP/s  %5.1f %% of the matrix rate (%.0f; oneDNN %.0f)\n", name, seconds, gflop / seconds, 100.0 * share, own, onednn);
+    fflush(stdout);
+    b->first = false;
+}
+
+#define TIMED(b, name, gflop, out, n_out, ...)                                                \
+    do {                                                                                      \
+        if ((b)->only && !strstr(name, (b)->only)) break;                                     \
+        timing t_;                                                                            \
+        for (unsigned r_ = 0; r_ < (b)->runs; r_++) {                                         \
+            st_arena_rewind(&(b)->arena, base);                                               \
+            measure_rates(b);                                                                 \
+            const double start_ = st_clock_seconds();                                         \
+            __VA_ARGS__;                                                                      \
+            t_.seconds[r_] = st_clock_seconds() - start_;                                     \
+            t_.own[r_] = (b)->own_rate, t_.onednn[r_] = (b)->onednn_rate;                     \
+            t_.share[r_] = (gflop) / t_.seconds[r_] / fmax((b)->own_rate, (b)->onednn_rate);  \
+        }                                                                                     \
+        report(b, name, &t_, gflop, out, n_out);                                              \
+    } while (0)
 
 static void run_stages(bench *b)
 {
@@ -259,10 +274,8 @@ int main(int argc, char **argv)
     }
     b.run = (st_run){.k = st_kernels_best(), .pool = pool, .arena = &b.arena};
     fill_vision(&b), fill_text(&b), fill_detect(&b);
-    measure_gemm(&b);
-    if (b.json) printf("{\"cpu\": \"%s\", \"level\": \"%s\", \"gemm\": \"%s\", \"threads\": %u, \"gemm_gflops\": %.1f, \"stages\": [\n  ", st_cpu_name(), b.run.k->level,
-                       b.run.k->gemm_name, threads, b.gemm_rate / 1e9);
-    else printf("%s, %s, %s, %u threads; large matrix product: %.1f GFLOP/s\n", st_cpu_name(), b.run.k->level, b.run.k->gemm_name, threads, b.gemm_rate / 1e9);
+    if (b.json) printf("{\"cpu\": \"%s\", \"level\": \"%s\", \"gemm\": \"%s\", \"threads\": %u, \"stages\": [\n  ", st_cpu_name(), b.run.k->level, b.run.k->gemm_name, threads);
+    else printf("%s, %s, %s, %u threads\n", st_cpu_name(), b.run.k->level, b.run.k->gemm_name, threads);
     run_stages(&b);
     if (b.json) printf("\n]}\n");
     return 0;

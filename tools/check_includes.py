@@ -25,10 +25,9 @@ BELOW = {
 }
 # Parts that stay behind one door: header -> folders that may include it.
 DOORS = {
-    'dnnl.h': ('src/kernels/dnnl/',),
-    'cblas.h': ('src/kernels/cblas/',),
-    'immintrin.h': ('src/kernels/avx2/', 'src/kernels/avx512/', 'src/kernels/tmpl/'),
-    'arm_neon.h': ('src/kernels/neon/', 'src/kernels/tmpl/'),
+    'dnnl.h': ('bench/',),
+    'immintrin.h': ('src/kernels/avx2/', 'src/kernels/avx512/', 'src/kernels/amx/'),
+    'arm_neon.h': ('src/kernels/neon/',),
     'cpuid.h': ('src/base/',),
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)

@@ -24,7 +24,7 @@ threaded='^unit\.(base_pool|base_status|engine|tensor_int8|.*thread|.*session|.*
 level_tests='^(golden\.|unit\.(engine|tensor|vision|mask_upsample|kernels)|cli\.(answers|objects|quantizeanswers)$)'
 
 # kcheck.all checks each level already; other CPUs are stage arm's.
-run_elsewhere='^kcheck\.(ref|avx2|avx512|neon|emulated\..*)$'
+run_elsewhere='^kcheck\.(ref|avx.*|amx|neon.*|emulated\..*)$'
 
 say() {
     printf '\n=== %s (%d s)\n' "$1" $((SECONDS - started))
@@ -85,12 +85,14 @@ stage_levels() {
     if [ "$(uname -m)" = x86_64 ]; then
         levels=(ref avx2 avx512)
         cpu_has avx2 fma && best=avx2
-        [ $best = avx2 ] && cpu_has avx512f avx512bw avx512dq avx512vl && best=avx512
+        [ $best = avx2 ] && cpu_has avx_vnni && best=avx2-vnni
+        [ $best != ref ] && cpu_has avx512f avx512bw avx512dq avx512vl && best=avx512
+        [ $best = avx512 ] && cpu_has avx512_vnni && best=avx512-vnni
     fi
     for level in "${levels[@]}"; do
         if [ "$level" = "$best" ]; then
             echo "level $level: the best of this CPU, run by stage test"
-        elif [ "$level" = avx512 ] || { [ "$level" = avx2 ] && [ $best = ref ]; }; then
+        elif { [ "$level" = avx512 ] && [ $best != avx512-vnni ]; } || { [ "$level" = avx2 ] && [ $best = ref ]; }; then
             echo "level $level: NOT RUN, this CPU lacks it"
         else
             echo "level $level:"

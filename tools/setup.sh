@@ -39,10 +39,8 @@ fi
 
 case $(dpkg --print-architecture) in
 amd64)
-    build_packages+=(libdnnl-dev)
     test_packages+=(qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
     ;;
-*) build_packages+=(libopenblas-dev) ;;
 esac
 
 installed() {

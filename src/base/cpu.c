@@ -11,6 +11,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 typedef struct facts {
@@ -20,8 +24,9 @@ typedef struct facts {
     char name[128];
 } facts;
 
-static const char *const level_names[] = { "ref", "avx2", "avx512", "neon" };
+static const char *const level_names[] = { "ref", "avx2", "avx2-vnni", "avx512", "avx512-vnni", "amx", "neon", "neon-dot" };
 #define N_LEVELS (sizeof level_names / sizeof level_names[0])
+_Static_assert(N_LEVELS == ST_CPU_N_LEVELS, "a name for every level");
 
 #if defined(__x86_64__)
 static uint64_t read_xcr0(void)
@@ -31,11 +36,19 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
+/* Asks Linux for AMX's tiles, for all threads of this process; refused where the kernel does not know them. */
+static int may_use_tiles(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
 static unsigned supported_levels(void)
 {
-    const unsigned ref = 1u << ST_CPU_REF, avx2_level = 1u << ST_CPU_AVX2, avx512_level = 1u << ST_CPU_AVX512;
-    const uint64_t ymm_state = 0x6, zmm_state = 0xE6; /* XCR0: xmm + ymm; and opmask, zmm upper halves, zmm16-31 */
+    const unsigned ref = 1u << ST_CPU_REF;
+    const uint64_t ymm_state = 0x6, zmm_state = 0xE6, tile_state = 0x60000; /* XCR0: xmm + ymm; and opmask, zmm upper halves, zmm16-31; AMX */
     const unsigned avx512_bits = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* leaf 7 ebx: F, DQ, BW, VL */
+    const unsigned amx_bits = 1u << 24 | 1u << 25;                          /* leaf 7 edx: TILE, INT8 */
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return ref;
     const unsigned osxsave = ecx >> 27 & 1, avx = ecx >> 28 & 1, fma = ecx >> 12 & 1;
@@ -43,13 +56,20 @@ static unsigned supported_levels(void)
     const uint64_t xcr0 = read_xcr0();
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return ref;
     if ((xcr0 & ymm_state) != ymm_state || !(ebx >> 5 & 1)) return ref;
-    if ((xcr0 & zmm_state) != zmm_state || (ebx & avx512_bits) != avx512_bits) return ref | avx2_level;
-    return ref | avx2_level | avx512_level;
+    unsigned levels = ref | 1u << ST_CPU_AVX2, eax1 = 0, unused[3];
+    if (eax >= 1 && __get_cpuid_count(7, 1, &eax1, &unused[0], &unused[1], &unused[2]) && (eax1 >> 4 & 1)) levels |= 1u << ST_CPU_AVX2_VNNI;
+    if ((xcr0 & zmm_state) != zmm_state || (ebx & avx512_bits) != avx512_bits) return levels;
+    levels |= 1u << ST_CPU_AVX512;
+    if (!(ecx >> 11 & 1)) return levels;
+    levels |= 1u << ST_CPU_AVX512_VNNI;
+    if ((edx & amx_bits) == amx_bits && (xcr0 & tile_state) == tile_state && may_use_tiles()) levels |= 1u << ST_CPU_AMX;
+    return levels;
 }
 #elif defined(__aarch64__)
 static unsigned supported_levels(void)
 {
-    return 1u << ST_CPU_REF | 1u << ST_CPU_NEON; /* NEON belongs to the base architecture */
+    const unsigned base = 1u << ST_CPU_REF | 1u << ST_CPU_NEON; /* NEON belongs to the base architecture */
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? base | 1u << ST_CPU_NEON_DOT : base;
 }
 #else
 static unsigned supported_levels(void)
@@ -82,7 +102,7 @@ static void apply_mask(facts *f, const char *mask)
     while (level < N_LEVELS && strcmp(mask, level_names[level]) != 0) level++;
     if (level == N_LEVELS) {
         (void)!st_fail(&f->mask_error, ST_ERR_INVALID_ARG,
-                       "ST_CPU_MASK is ignored: expected ref, avx2, avx512 or neon, got \"%s\"", mask);
+                       "ST_CPU_MASK is ignored: expected ref, avx2, avx2-vnni, avx512, avx512-vnni, amx, neon or neon-dot, got \"%s\"", mask);
     } else if (!(f->supported >> level & 1)) {
         (void)!st_fail(&f->mask_error, ST_ERR_UNSUPPORTED, "ST_CPU_MASK is ignored: this CPU cannot run %s", mask);
     } else {

@@ -4,10 +4,21 @@
 
 #include <stdint.h>
 
-typedef enum st_cpu_level { ST_CPU_REF = 0, ST_CPU_AVX2 = 1, ST_CPU_AVX512 = 2, ST_CPU_NEON = 3 } st_cpu_level;
+/* Each level has all of the level it grows from (kernels.c). VNNI, AMX and DOT add int8 products only. */
+typedef enum st_cpu_level {
+    ST_CPU_REF = 0,
+    ST_CPU_AVX2,        /* AVX2 and FMA */
+    ST_CPU_AVX2_VNNI,   /* AVX-VNNI */
+    ST_CPU_AVX512,      /* F, BW, DQ, VL */
+    ST_CPU_AVX512_VNNI,
+    ST_CPU_AMX,         /* AMX-TILE and AMX-INT8 */
+    ST_CPU_NEON,
+    ST_CPU_NEON_DOT,    /* SDOT */
+    ST_CPU_N_LEVELS
+} st_cpu_level;
 
-/* The best level that CPU *and* operating system support (CPUID and XCR0): AVX2 means AVX2+FMA; AVX512 means F+BW+DQ+VL. The environment
- * variable ST_CPU_MASK=ref|avx2|avx512|neon lowers it; an unknown name, or a level this CPU lacks, is ignored with a log line
+/* The best level that CPU *and* operating system support (CPUID and XCR0; AMX's tiles are asked for by a system call). The environment
+ * variable ST_CPU_MASK=LEVEL lowers it (names: st_cpu_level_name); an unknown name, or a level this CPU lacks, is ignored with a log line
  * by the caller (st_cpu_mask_error). */
 st_cpu_level st_cpu_best(void);
 const char *st_cpu_mask_error(void); /* NULL, or why ST_CPU_MASK was ignored */

@@ -33,6 +33,7 @@ struct st_model {
     char id[96];             /* of the weights, with the input size where it is not their own */
     char *path;
     const st_kernels *kernels;
+    char products[64];        /* how matrix products are made, for people */
     st_pool *pool;
     st_bpe *bpe;
     pthread_mutex_t lock;    /* guards binding */

@@ -38,7 +38,9 @@ static st_status open_parts(st_model *m, const char *path, const st_model_option
     if ((status = set_input_size(m, opts, err)) != ST_OK) return status;
     m->kernels = st_kernels_best();
     if (st_cpu_mask_error()) st_log_line(&m->log, ST_LOG_WARN, "%s", st_cpu_mask_error());
-    st_log_line(&m->log, ST_LOG_INFO, "kernels: %s; matrix products: %s", m->kernels->level, m->kernels->gemm_name);
+    snprintf(m->products, sizeof m->products, "%s%s%s", m->kernels->gemm_name, m->weights_info.n_int8 ? "; int8: " : "",
+             m->weights_info.n_int8 ? m->kernels->gemm_u8s8_name : "");
+    st_log_line(&m->log, ST_LOG_INFO, "kernels: %s; matrix products: %s", m->kernels->level, m->products);
     if ((status = make_pool(m, opts, err)) != ST_OK) return status;
     if ((status = st_bpe_new(&m->bpe, err)) != ST_OK) return status;
     if ((status = st_vision_init(&m->vision, m->dims, err)) != ST_OK) return status;
@@ -151,7 +153,7 @@ st_status st_model_get_info(const st_model *m, st_model_info *info, st_error *er
                             .n_queries = m->dims->n_queries, .parts = w->parts, .n_parts = w->n_parts, .unused = w->unused, .n_unused = w->n_unused,
                             .plan = m->plan_lines, .n_plan = m->n_plan_lines, .plan_peak = m->plan_peak, .can_segment = 1,
                             .can_click = m->dims->has_click, .can_track = m->dims->has_track, .cpu_level = m->kernels->level,
-                            .gemm = m->kernels->gemm_name, .n_threads = st_pool_size(m->pool),
+                            .gemm = m->products, .n_threads = st_pool_size(m->pool),
                             .own_input_size = m->dims->own_size};
     return ST_OK;
 }

@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-enum { ROWS = 5184, COLS = 1024, DEPTH = 1024, TILE_ROWS = 576, TILE_COLS = 512, REPEATS = 6 };
+enum { ROWS = 5184, COLS = 1024, DEPTH = 1024, TILE_ROWS = 288, TILE_COLS = 512, REPEATS = 6 };
 enum { N_TILES = ROWS / TILE_ROWS * (COLS / TILE_COLS) };
 
 typedef struct product {
     const st_kernels *k;
-    const float *a, *b; /* [ROWS, DEPTH], [COLS, DEPTH] */
+    const float *a, *b; /* [ROWS, DEPTH], [COLS, DEPTH] packed */
     float *c;           /* [ROWS, COLS] */
     const uint8_t *a8;  /* the same shapes; NULL: fp32 */
     const int8_t *b8;
@@ -25,8 +25,8 @@ static void tile(void *arg, size_t item, unsigned slot)
     (void)slot;
     const product *p = arg;
     const size_t row = item / (COLS / TILE_COLS) * TILE_ROWS, col = item % (COLS / TILE_COLS) * TILE_COLS;
-    if (p->a8) p->k->gemm_u8s8(TILE_ROWS, TILE_COLS, DEPTH, p->a8 + row * DEPTH, DEPTH, p->b8 + col * DEPTH, DEPTH, p->c8 + row * COLS + col, COLS);
-    else p->k->gemm(true, TILE_ROWS, TILE_COLS, DEPTH, p->a + row * DEPTH, DEPTH, p->b + col * DEPTH, DEPTH, false, p->c + row * COLS + col, COLS);
+    if (p->a8) p->k->gemm_u8s8_packed(TILE_ROWS, TILE_COLS, DEPTH, p->a8 + row * DEPTH, DEPTH, p->b8 + col * DEPTH, p->c8 + row * COLS + col, COLS);
+    else p->k->gemm_packed(TILE_ROWS, TILE_COLS, DEPTH, p->a + row * DEPTH, DEPTH, p->b + col * DEPTH, false, p->c + row * COLS + col, COLS);
 }
 
 /* 10^9 operations a second, the best of some repeats. */
@@ -44,18 +44,22 @@ static double rate_of(st_pool *pool, product *p)
 
 static st_status measure(const st_model *m, st_rate *out, st_error *err)
 {
+    const st_kernels *k = m->kernels;
     const size_t n_a = (size_t)ROWS * DEPTH, n_b = (size_t)COLS * DEPTH, n_c = (size_t)ROWS * COLS;
-    float *block = st_aligned((n_a + n_b + n_c) * sizeof *block, 64);
-    if (!block) return st_fail(err, ST_ERR_NOMEM, "rate: out of memory for a product of %zu bytes", (n_a + n_b + n_c) * sizeof *block);
-    product p = {.k = m->kernels, .a = block, .b = block + n_a, .c = block + n_a + n_b};
+    float *block = st_aligned((n_a + 2 * n_b + n_c) * sizeof *block, 64);
+    if (!block) return st_fail(err, ST_ERR_NOMEM, "rate: out of memory for a product of %zu bytes", (n_a + 2 * n_b + n_c) * sizeof *block);
+    float *weights = block + n_a, *packed = weights + n_b;
+    product p = {.k = k, .a = block, .b = packed, .c = packed + n_b};
     for (size_t i = 0; i < n_a + n_b; i++) block[i] = (float)(i % 17) - 8.0f;
+    k->gemm_pack(packed, true, COLS, DEPTH, weights, DEPTH);
     out->fp32_gflops = rate_of(m->pool, &p);
     if (m->weights_info.n_int8 > 0) {
         uint8_t *a8 = (uint8_t *)block; /* bytes fit into the room of floats */
-        int8_t *b8 = (int8_t *)(block + n_a);
+        int8_t *b8 = (int8_t *)weights;
         for (size_t i = 0; i < n_a; i++) a8[i] = (uint8_t)(i % 101);
         for (size_t i = 0; i < n_b; i++) b8[i] = (int8_t)((int)(i % 103) - 51);
-        p.a8 = a8, p.b8 = b8, p.c8 = (int32_t *)(void *)p.c;
+        k->gemm_s8_pack(packed, COLS, DEPTH, b8, DEPTH);
+        p.a8 = a8, p.b8 = (const int8_t *)packed, p.c8 = (int32_t *)(void *)p.c;
         out->int8_gops = rate_of(m->pool, &p);
     }
     st_free(block);

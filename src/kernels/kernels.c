@@ -1,62 +1,54 @@
-/* kernels.c: chooses the kernels. One table per CPU level, filled from the floor up the first time it is asked for and
- * immutable from then on.
- *
- * A table never runs an instruction above its level. That holds for the matrix library too: oneDNN's limit is set once
- * per process, so a table that comes after a higher one keeps its own gemm (see dnnl/gemm_dnnl.c).
+/* kernels.c: chooses the kernels. One table per CPU level, filled from the floor up; all of them are made the first time one
+ * is asked for and are immutable from then on. A table never runs an instruction above its level.
  */
 #include "kernels/kernels.h"
 
 #include <pthread.h>
 
-static void fill(st_kernels *k, st_cpu_level level)
-{
-    st_kernels_set_ref(k);
-    if (level == ST_CPU_REF)
-        return;
+/* What a level grows from, and what it adds. */
+typedef struct step {
+    st_cpu_level from;
+    void (*set)(st_kernels *k);
+} step;
+
+static const step steps[ST_CPU_N_LEVELS] = {
+    [ST_CPU_REF] = { ST_CPU_REF, st_kernels_set_ref },
 #if defined(ST_ARCH_X86)
-    st_kernels_set_avx2(k);
-    if (level == ST_CPU_AVX512)
-        st_kernels_set_avx512(k);
+    [ST_CPU_AVX2] = { ST_CPU_REF, st_kernels_set_avx2 },
+    [ST_CPU_AVX2_VNNI] = { ST_CPU_AVX2, st_kernels_set_avx2_vnni },
+    [ST_CPU_AVX512] = { ST_CPU_AVX2, st_kernels_set_avx512 },
+    [ST_CPU_AVX512_VNNI] = { ST_CPU_AVX512, st_kernels_set_avx512_vnni },
+    [ST_CPU_AMX] = { ST_CPU_AVX512_VNNI, st_kernels_set_amx },
 #elif defined(ST_ARCH_ARM)
-    st_kernels_set_neon(k);
+    [ST_CPU_NEON] = { ST_CPU_REF, st_kernels_set_neon },
+    [ST_CPU_NEON_DOT] = { ST_CPU_NEON, st_kernels_set_neon_dot },
 #endif
-    k->level = st_cpu_level_name(level);
-#if defined(ST_HAVE_DNNL)
-    st_kernels_set_dnnl(k, level);
-#elif defined(ST_HAVE_CBLAS)
-    st_kernels_set_cblas(k);
-#endif
-}
+};
 
-static st_kernels ref_table, avx2_table, avx512_table, neon_table;
-static void fill_ref(void) { fill(&ref_table, ST_CPU_REF); }
-static void fill_avx2(void) { fill(&avx2_table, ST_CPU_AVX2); }
-static void fill_avx512(void) { fill(&avx512_table, ST_CPU_AVX512); }
-static void fill_neon(void) { fill(&neon_table, ST_CPU_NEON); }
+static st_kernels tables[ST_CPU_N_LEVELS];
 
-/* The best level that this CPU runs and that is not above `level`. NEON's number is above AVX-512's, but it is no
- * superset of it. */
-static st_cpu_level at_most(st_cpu_level level)
+static bool runs(st_cpu_level level) { return st_cpu_supports(level) && steps[level].set; }
+
+/* Levels come after those they grow from. A setter is compiled for its level, so only those that run here are called. */
+static void fill_all(void)
 {
-    if (st_cpu_supports(level))
-        return level;
-    if (level == ST_CPU_AVX512 && st_cpu_supports(ST_CPU_AVX2))
-        return ST_CPU_AVX2;
-    return ST_CPU_REF;
+    for (int i = 0; i < ST_CPU_N_LEVELS; i++) {
+        const st_cpu_level level = (st_cpu_level)i;
+        if (!runs(level))
+            continue;
+        tables[level] = tables[steps[level].from];
+        steps[level].set(&tables[level]);
+        tables[level].level = st_cpu_level_name(level);
+    }
 }
 
 const st_kernels *st_kernels_get(st_cpu_level level)
 {
-    static pthread_once_t ref_once = PTHREAD_ONCE_INIT, avx2_once = PTHREAD_ONCE_INIT;
-    static pthread_once_t avx512_once = PTHREAD_ONCE_INIT, neon_once = PTHREAD_ONCE_INIT;
-    switch (at_most(level)) {
-    case ST_CPU_AVX2: pthread_once(&avx2_once, fill_avx2); return &avx2_table;
-    case ST_CPU_AVX512: pthread_once(&avx512_once, fill_avx512); return &avx512_table;
-    case ST_CPU_NEON: pthread_once(&neon_once, fill_neon); return &neon_table;
-    case ST_CPU_REF: break;
-    }
-    pthread_once(&ref_once, fill_ref);
-    return &ref_table;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill_all);
+    while (level != ST_CPU_REF && !runs(level))
+        level = steps[level].from;
+    return &tables[level];
 }
 
 const st_kernels *st_kernels_best(void) { return st_kernels_get(st_cpu_best()); }

@@ -1,6 +1,6 @@
 /* kernels.h: the arithmetic that the tensor operations run on, as one table of function pointers, filled from the floor
- * up: ref (plain C, complete, portable) first, then AVX2, AVX-512 or NEON overwrite what they do faster, then a matrix
- * library overwrites `gemm`.
+ * up: ref (plain C, complete, portable) first, then each level up to the CPU's (AVX2, AVX-512, VNNI, AMX; NEON) overwrites
+ * what it does faster.
  *
  * Kernels are single-threaded, allocate nothing, and work on raw pointers: fp32, row-major, `n` elements, no alignment
  * asked for, nothing read or written outside what is stated. Every kernel of every level is checked against the scalar
@@ -21,15 +21,24 @@
 
 typedef struct st_kernels {
     const char *level;     /* "ref", "avx2", ... */
-    const char *gemm_name; /* "scalar", "oneDNN 2.6.3 (avx512_core)", "CBLAS" */
+    const char *gemm_name; /* "scalar", "FMA tiles 12x32" */
 
     /* c[m,n] = a[m,k] · B (+ c when `accumulate`). trans_b: b is [n,k] and B = bᵀ (a weight matrix), else b is [k,n].
      * lda, ldb, ldc: floats from row to row. c must not overlap a or b. With k = 0: zero or unchanged.
-     * The bits of a row may depend on m, n and lda, not on a's other rows (measured: oneDNN's do, the built-in
-     * product's do not): who needs the same bits for a batch and its parts cuts both into the same tiles. The built-in
-     * products' stack frame is below 36 KB. */
+     * The bits of c[i][j] depend on k, on the numbers that make it, and on whether trans_b is set and m at most
+     * ST_GEMM_FEW_ROWS, which is another way to add: on nothing else in a or b.
+     * Products use up to 160 KB of stack. Rows of a that are ST_GEMM_STEP floats apart are read where they are; others
+     * are copied, a block at a time. */
     void (*gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
                  bool accumulate, float *c, size_t ldc);
+    /* The same with a B laid out beforehand, which pays from about 100 rows of a on; the same bits as of more than a few
+     * rows. `packed` takes
+     * st_packed_floats(k, n, depth) floats, 64-byte aligned. Columns j .. of B, j a multiple of gemm_panel, lie from packed
+     * + j depth on, so that both packing and products can be cut there. */
+    void (*gemm_pack)(float *packed, bool trans_b, size_t n, size_t k, const float *b, size_t ldb);
+    void (*gemm_packed)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *packed, bool accumulate,
+                        float *c, size_t ldc);
+    size_t gemm_panel; /* columns that are packed together; divides ST_GEMM_PANELS */
 
     /* One row: y = (x - mean) / sqrt(var + eps) · gamma + beta; biased variance, two passes; y may be x. */
     void (*layer_norm)(float *y, const float *x, size_t n, const float *gamma, const float *beta, float eps);
@@ -70,6 +79,12 @@ typedef struct st_kernels {
     /* c[m,n] = a[m,k] · bᵀ, b is [n,k]. Bytes of a are at most u8_max. k <= ST_MAX_INT8_DEPTH, so c cannot overflow. */
     void (*gemm_u8s8)(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const int8_t *b, size_t ldb,
                       int32_t *c, size_t ldc);
+    /* As gemm_pack and gemm_packed. Depth in bytes: st_int8_depth(k), so `packed` takes st_packed_floats(k, n,
+     * st_int8_depth(k) / 4) words, and columns j .. lie from byte j st_int8_depth(k) on. */
+    void (*gemm_s8_pack)(void *packed, size_t n, size_t k, const int8_t *b, size_t ldb);
+    void (*gemm_u8s8_packed)(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const void *packed, int32_t *c,
+                             size_t ldc);
+    const char *gemm_u8s8_name; /* "VNNI", "AMX", ... */
     /* Largest activation that gemm_u8s8 takes: 255; or 127 where two products are added in 16 bits, which saturate:
      * 2 · 127 · 128 = 32,512 fits, 2 · 255 · 128 does not. */
     int u8_max;
@@ -80,13 +95,34 @@ typedef struct st_kernels {
                      int u8_max);
     /* The same without a zero point: q[i] = round(x[i] / *scale) in -127 .. 127, *sum the sum of q. */
     void (*quantize_s8)(int8_t *q, float *scale, int32_t *sum, const float *x, size_t n);
-    /* q[i] = round(u8_max exp(x[i] - shift)), shift >= max(x): exp_sum's exponentials as bytes. NaN gives any byte. */
-    void (*exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int u8_max);
+    /* q[i] = round(u8_max exp(x[i] - shift)), shift >= max(x): exp_sum's exponentials as bytes; returns their sum. NaN
+     * gives any byte. */
+    int32_t (*exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int u8_max);
+    /* peak[i] = max(peak[i], |x[i]|); NaN in either stays */
+    void (*peaks)(float *peak, const float *x, size_t n);
+    /* The values of attention as B [rows, n] of gemm_u8s8_packed: round(x[r][j] inverse[j]), which lies in -127 .. 127, NaN as
+     * any byte; rows of x lie ld apart. `packed` as gemm_s8_pack leaves it for k = rows. */
+    void (*pack_values)(void *packed, size_t rows, size_t n, const float *x, size_t ld, const float *inverse);
+    /* One row of scores: y[j] = scale col_scale[j] (c[j] - zero sums[j]); returns the largest, NaN if there is one. n >= 1. */
+    float (*dequantize_max)(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
+                            const int32_t *sums);
     /* One row of results: y[j] (+)= scale col_scale[j] (c[j] - zero sums[j]) + bias[j]; sums[j] is the sum of row j of
      * the weights; bias may be NULL. */
     void (*dequantize)(float *y, const int32_t *c, size_t n, float scale, int32_t zero, const float *col_scale,
                        const int32_t *sums, const float *bias, bool accumulate);
 } st_kernels;
+
+/* Matrix products: rows of a copied block of a lie this many words apart; words of k that are added up before they meet c;
+ * a common multiple of all levels' gemm_panel; and see gemm. */
+enum { ST_GEMM_STEP = 272, ST_GEMM_BLOCK = 256, ST_GEMM_PANELS = 32, ST_GEMM_FEW_ROWS = 4 };
+
+/* Floats of a packed B of n columns. */
+static inline size_t st_packed_floats(const st_kernels *k, size_t n, size_t depth)
+{
+    return (n + k->gemm_panel - 1) / k->gemm_panel * k->gemm_panel * depth;
+}
+/* Bytes of a packed column of int8: whole tiles of AMX. */
+static inline size_t st_int8_depth(size_t k) { return (k + 63) / 64 * 64; }
 
 #define ST_MAX_INT8_DEPTH 32768u /* 255 · 128 · k < 2^30, twice: c - zero sums */
 
@@ -116,13 +152,19 @@ static inline float st_int8_step_s8(float peak)
     return !(peak <= 3.0e38f) ? __builtin_nanf("") : peak > 1.0e-30f ? peak / 127.0f : 1.0f;
 }
 
-/* Each level's part (defined in its own folder; overwrites only what it does faster). */
+/* Each level's part (defined in its own folder; overwrites only what it does faster than the levels below it). */
 void st_kernels_set_ref(st_kernels *k);
-void st_kernels_set_int8_ref(st_kernels *k); /* called by the one above */
+void st_kernels_set_gemm_ref(st_kernels *k); /* these two are called by the one above */
+void st_kernels_set_int8_ref(st_kernels *k);
 void st_kernels_set_avx2(st_kernels *k);
+void st_kernels_set_avx2_vnni(st_kernels *k);
 void st_kernels_set_avx512(st_kernels *k);
+void st_kernels_set_avx512_vnni(st_kernels *k);
+void st_kernels_set_amx(st_kernels *k);
+/* AVX-512 VNNI's gemm_u8s8_packed: AMX leaves it the rows that fill no tile. */
+void st_gemm_u8s8_packed_vnni(size_t m, size_t n, size_t k, const uint8_t *a, size_t lda, const void *packed, int32_t *c,
+                              size_t ldc);
 void st_kernels_set_neon(st_kernels *k);
-void st_kernels_set_dnnl(st_kernels *k, st_cpu_level level); /* oneDNN's gemm, limited to `level`'s instructions */
-void st_kernels_set_cblas(st_kernels *k);                    /* where oneDNN is not there */
+void st_kernels_set_neon_dot(st_kernels *k);
 
 #endif

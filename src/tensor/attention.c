@@ -1,7 +1,9 @@
 /* attention.c: softmax(q kᵀ / sqrt(d) + bias) v without the score matrix.
  *
- * The decision: an item is one block of queries of one head; keys are streamed in blocks, with the running maximum and sum of "online softmax" (Milakov & Gimelshein 2018;
- * FlashAttention), so the scores that exist at one time are at most QUERY_BLOCK x KEY_BLOCK floats per thread and stay in its L2 cache.
+ * The decision: keys and values are packed for the products once per head and sequence; then an item is one block of queries of one head. Keys are
+ * streamed in blocks, with the running maximum and sum of "online softmax" (Milakov & Gimelshein 2018; FlashAttention), so the scores that exist
+ * at one time are at most QUERY_BLOCK x KEY_BLOCK floats per thread and stay in its L2 cache. Their rows lie ST_GEMM_STEP floats apart, where the
+ * product with the values reads them in place.
  */
 #include "tensor/tensor.h"
 
@@ -9,17 +11,19 @@
 #include "base/checked.h"
 #include "tensor/attention_int8.h"
 
-/* For a few queries (the exemplar encoder's CLS looks at 5,184 keys alone) the library adds one product after the other into the sum. Short blocks, each summed from zero, keep
- * its rounding error that of a blocked sum; speed does not matter there. */
-enum { QUERY_BLOCK = 192, KEY_BLOCK = 576, FEW_QUERIES = 16, KEY_BLOCK_FEW_QUERIES = 64 };
+enum { QUERY_BLOCK = 192, KEY_BLOCK = ST_GEMM_BLOCK };
+_Static_assert((int)KEY_BLOCK <= (int)ST_GEMM_STEP && (int)KEY_BLOCK % (int)ST_GEMM_PANELS == 0, "a row of scores fits; a block of keys starts with a panel");
 
 typedef struct attention_job {
     const st_kernels *k;
     const st_attention *a;
-    float *scratch;          /* per slot: slot_floats */
+    float *keys;              /* [heads][n_seq] packed, key_floats each */
+    float *values;            /* [heads][n_seq][n_key_blocks] packed, value_floats each */
+    size_t key_floats, value_floats;
+    float *scratch;           /* per slot: slot_floats */
     size_t slot_floats;
-    size_t n_blocks;         /* query blocks per sequence and head */
-    size_t query_block, key_block;
+    size_t n_blocks;          /* query blocks per sequence and head */
+    size_t query_block, key_block, n_key_blocks;
     float scale;
 } attention_job;
 
@@ -27,18 +31,31 @@ typedef struct attention_job {
 typedef struct block {
     size_t head, first, n;   /* queries first .. first+n-1 of the sequence */
     float *q;                /* [n, d], scaled */
-    float *scores;           /* [n, key_block] */
+    float *scores;           /* [n] rows ST_GEMM_STEP floats apart */
     float *sum;              /* [n, d] weighted values so far */
-    float *part;             /* [n, d] those of one block of keys; few queries only */
     float *max, *total;      /* [n] running maximum and sum of exponentials */
 } block;
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Packs one block of keys, and the values that belong to them, of one head. */
+static void pack_item(void *arg, size_t item, unsigned slot)
+{
+    (void)slot;
+    const attention_job *job = arg;
+    const st_attention *a = job->a;
+    const size_t d = a->head_width, key0 = item % job->n_key_blocks * job->key_block, of_head = item / job->n_key_blocks;
+    const size_t head = of_head / a->n_seq, row = of_head % a->n_seq * a->n_k + key0, n = least(job->key_block, a->n_k - key0);
+    job->k->gemm_pack(job->keys + of_head * job->key_floats + key0 * d, true, n, d, a->k + row * a->ld_k + head * d, a->ld_k);
+    job->k->gemm_pack(job->values + item * job->value_floats, false, d, n, a->v + row * a->ld_v + head * d, a->ld_v);
+}
 
 /* scores[i] += rpb_y[row of key] + rpb_x[column of key]; `sam3/model/decoder.py`, _get_rpb_matrix, kept separable. */
 static void add_rpb(const st_attention *a, const block *b, size_t i, size_t key0, size_t n_keys)
 {
     const size_t query = b->head * a->n_q + b->first + i;
     const float *by = a->rpb_y + query * a->grid, *bx = a->rpb_x + query * a->grid;
-    float *s = b->scores + i * n_keys;
+    float *s = b->scores + i * ST_GEMM_STEP;
     for (size_t j = 0; j < n_keys;) {
         const size_t row = (key0 + j) / a->grid, col = (key0 + j) % a->grid;
         const size_t run = a->grid - col < n_keys - j ? a->grid - col : n_keys - j;
@@ -49,7 +66,7 @@ static void add_rpb(const st_attention *a, const block *b, size_t i, size_t key0
 
 static void mask_future(const block *b, size_t i, size_t key0, size_t n_keys)
 {
-    float *s = b->scores + i * n_keys;
+    float *s = b->scores + i * ST_GEMM_STEP;
     const size_t last = b->first + i; /* the last key this query sees */
     for (size_t j = last >= key0 ? last - key0 + 1 : 0; j < n_keys; j++) s[j] = -INFINITY;
 }
@@ -59,7 +76,7 @@ static void absorb_row(const attention_job *job, block *b, size_t i, size_t n_ke
 {
     const st_kernels *k = job->k;
     const size_t d = job->a->head_width;
-    float *s = b->scores + i * n_keys;
+    float *s = b->scores + i * ST_GEMM_STEP;
     const float block_max = k->max(s, n_keys);
     const float max = block_max > b->max[i] || isnan(block_max) ? block_max : b->max[i];
     if (b->max[i] != max && b->total[i] != 0.0f) {
@@ -71,24 +88,19 @@ static void absorb_row(const attention_job *job, block *b, size_t i, size_t n_ke
     b->total[i] += k->exp_sum(s, n_keys, max);
 }
 
-static void absorb_keys(const attention_job *job, block *b, size_t seq, size_t key0, size_t n_keys)
+static void absorb_keys(const attention_job *job, block *b, size_t seq, size_t key0)
 {
     const st_attention *a = job->a;
-    const size_t d = a->head_width;
-    const float *keys = a->k + (seq * a->n_k + key0) * a->ld_k + b->head * d;
-    const float *values = a->v + (seq * a->n_k + key0) * a->ld_v + b->head * d;
-    job->k->gemm(true, b->n, n_keys, d, b->q, d, keys, a->ld_k, false, b->scores, n_keys);
+    const size_t d = a->head_width, of_head = b->head * a->n_seq + seq, n_keys = least(job->key_block, a->n_k - key0);
+    const float *keys = job->keys + of_head * job->key_floats + key0 * d;
+    const float *values = job->values + (of_head * job->n_key_blocks + key0 / job->key_block) * job->value_floats;
+    job->k->gemm_packed(b->n, n_keys, d, b->q, d, keys, false, b->scores, ST_GEMM_STEP);
     for (size_t i = 0; i < b->n; i++) {
         if (a->rpb_x) add_rpb(a, b, i, key0, n_keys);
         if (a->causal) mask_future(b, i, key0, n_keys);
         absorb_row(job, b, i, n_keys);
     }
-    if (a->n_q > FEW_QUERIES) {
-        job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, key0 != 0, b->sum, d);
-        return;
-    }
-    job->k->gemm(false, b->n, d, n_keys, b->scores, n_keys, values, a->ld_v, false, key0 ? b->part : b->sum, d);
-    if (key0) job->k->add(b->sum, b->part, b->n * d);
+    job->k->gemm_packed(b->n, d, n_keys, b->scores, ST_GEMM_STEP, values, key0 != 0, b->sum, d);
 }
 
 static void attention_item(void *arg, size_t item, unsigned slot)
@@ -98,13 +110,12 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     const size_t d = a->head_width, seq = item / job->n_blocks / a->heads;
     float *scratch = job->scratch + slot * job->slot_floats;
     block b = {.head = item / job->n_blocks % a->heads, .first = item % job->n_blocks * job->query_block};
-    b.n = a->n_q - b.first < job->query_block ? a->n_q - b.first : job->query_block;
-    b.q = scratch;
+    b.n = least(job->query_block, a->n_q - b.first);
+    b.scores = scratch;
+    b.q = b.scores + job->query_block * ST_GEMM_STEP;
     b.sum = b.q + job->query_block * d;
-    b.part = b.sum + job->query_block * d;
-    b.max = b.part + job->query_block * d;
+    b.max = b.sum + job->query_block * d;
     b.total = b.max + job->query_block;
-    b.scores = b.total + job->query_block;
     for (size_t i = 0; i < b.n; i++) {
         const float *q = a->q + (seq * a->n_q + b.first + i) * a->ld_q + b.head * d;
         for (size_t c = 0; c < d; c++) b.q[i * d + c] = q[c] * job->scale;
@@ -113,7 +124,7 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     }
     for (size_t key0 = 0; key0 < a->n_k; key0 += job->key_block) {
         if (a->causal && key0 > b.first + b.n - 1) break;
-        absorb_keys(job, &b, seq, key0, a->n_k - key0 < job->key_block ? a->n_k - key0 : job->key_block);
+        absorb_keys(job, &b, seq, key0);
     }
     for (size_t i = 0; i < b.n; i++) {
         float *out = a->out + (seq * a->n_q + b.first + i) * a->ld_out + b.head * d;
@@ -126,17 +137,24 @@ void st_attention_run(const st_run *run, const st_attention *a)
     st_run_count(run, 2 * a->n_seq * a->n_q, a->n_k, a->heads * a->head_width); /* scores, and the sum of values */
     if (a->int8 && st_attention_int8_can(a)) {
         st_attention_int8_run(run, a);
-        return;
+        if (!st_run_planning(run)) return; /* the plan is for both kinds */
     }
-    const size_t mark = st_arena_mark(run->arena);
-    attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK};
+    const size_t mark = st_arena_mark(run->arena), d = a->head_width;
+    attention_job job = {.k = run->k, .a = a, .n_blocks = (a->n_q + QUERY_BLOCK - 1) / QUERY_BLOCK, .n_key_blocks = (a->n_k + KEY_BLOCK - 1) / KEY_BLOCK};
     job.query_block = job.n_blocks ? (a->n_q + job.n_blocks - 1) / job.n_blocks : 0; /* evenly cut */
-    const size_t longest = a->n_q > FEW_QUERIES ? KEY_BLOCK : KEY_BLOCK_FEW_QUERIES, n_key_blocks = (a->n_k + longest - 1) / longest;
-    job.key_block = n_key_blocks ? (a->n_k + n_key_blocks - 1) / n_key_blocks : 0;
-    job.scale = 1.0f / sqrtf((float)a->head_width);
-    job.slot_floats = st_round_up(job.query_block * (3 * a->head_width + 2 + job.key_block), 16);
+    job.key_block = job.n_key_blocks ? st_round_up((a->n_k + job.n_key_blocks - 1) / job.n_key_blocks, ST_GEMM_PANELS) : 1;
+    job.n_key_blocks = (a->n_k + job.key_block - 1) / job.key_block;
+    job.scale = 1.0f / sqrtf((float)d);
+    job.key_floats = st_round_up(st_packed_floats(run->k, a->n_k, d), 16);
+    job.value_floats = st_round_up(st_packed_floats(run->k, d, job.key_block), 16);
+    job.slot_floats = st_round_up(job.query_block * (ST_GEMM_STEP + 2 * d + 2), 16);
+    job.keys = st_run_floats(run, a->heads * a->n_seq, job.key_floats);
+    job.values = st_run_floats(run, a->heads * a->n_seq * job.n_key_blocks, job.value_floats);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), job.slot_floats);
-    if (!st_run_idle(run)) st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
+    if (!st_run_idle(run)) {
+        st_run_parallel(run, a->heads * a->n_seq * job.n_key_blocks, pack_item, &job);
+        st_run_parallel(run, a->n_seq * a->heads * job.n_blocks, attention_item, &job);
+    }
     st_arena_rewind(run->arena, mark);
 }
 

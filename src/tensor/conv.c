@@ -9,6 +9,7 @@
 
 #include <string.h>
 #include "base/checked.h"
+#include "tensor/packed.h"
 
 enum { STRIP_TILES = 144, UP_ROWS = 288 };
 
@@ -16,6 +17,7 @@ typedef struct conv_job {
     const st_kernels *k;
     const st_conv3x3 *conv;
     const st_conv_input *in;
+    const float *filters; /* packed */
     float *y, *scratch;
     size_t across, down;              /* tiles of 2x2 outputs of the map */
     size_t strip;                     /* tile rows per item */
@@ -66,7 +68,7 @@ static void conv_item(void *arg, size_t item, unsigned slot)
     for (size_t t = 0; t < n_tiles; t++)
         job->k->winograd_in(planes + t * n_in, job->n_in_plane, padded + t / job->across * 2 * padded_row + t % job->across * 2 * n_in, padded_row, n_in, n_in);
     for (size_t j = 0; j < 16; j++)
-        job->k->gemm(true, n_tiles, n_out, n_in, planes + j * job->n_in_plane, n_in, conv->filters + j * n_out * n_in, n_in, false, sums + j * job->n_out_plane, n_out);
+        job->k->gemm_packed(n_tiles, n_out, n_in, planes + j * job->n_in_plane, n_in, job->filters + j * st_packed_floats(job->k, n_out, n_in), false, sums + j * job->n_out_plane, n_out);
     for (size_t t = 0; t < n_tiles; t++) store_tile(job, first + t / job->across, t % job->across, sums + t * n_out);
 }
 
@@ -78,6 +80,7 @@ void st_conv3x3_run(const st_run *run, const st_conv3x3 *conv, const st_conv_inp
     job.n_padded = st_round_up((2 * job.strip + 2) * (2 * job.across + 2) * conv->n_in, 16);
     job.n_in_plane = st_round_up(job.strip * job.across * conv->n_in, 16);
     job.n_out_plane = st_round_up(job.strip * job.across * conv->n_out, 16);
+    job.filters = st_pack_run(run, conv->filters, 16, conv->n_out, conv->n_in);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), job.n_padded + 16 * (job.n_in_plane + job.n_out_plane));
     st_run_count(run, 16 * job.across * job.down, conv->n_out, conv->n_in);
     if (!st_run_idle(run)) st_run_parallel(run, (job.down + job.strip - 1) / job.strip, conv_item, &job);
@@ -87,7 +90,7 @@ void st_conv3x3_run(const st_run *run, const st_conv3x3 *conv, const st_conv_inp
 typedef struct up_job {
     const st_kernels *k;
     const st_conv_up *conv;
-    const float *x;
+    const float *x, *cells; /* cells: packed */
     float *y, *scratch;
     size_t height, width;
     st_act act;
@@ -100,7 +103,7 @@ static void up_item(void *arg, size_t item, unsigned slot)
     const size_t n = least(UP_ROWS, job->height * w - first);
     float *cell = job->scratch + slot * UP_ROWS * n_out; /* [n, n_out] */
     for (size_t c = 0; c < 4; c++) {
-        job->k->gemm(true, n, n_out, n_in, job->x + first * n_in, n_in, job->conv->cells + c * n_out * n_in, n_in, false, cell, n_out);
+        job->k->gemm_packed(n, n_out, n_in, job->x + first * n_in, n_in, job->cells + c * st_packed_floats(job->k, n_out, n_in), false, cell, n_out);
         for (size_t i = 0; i < n; i++) {
             const size_t row = (first + i) / w, col = (first + i) % w;
             float *y = job->y + ((2 * row + c / 2) * 2 * w + 2 * col + c % 2) * n_out;
@@ -114,7 +117,8 @@ static void up_item(void *arg, size_t item, unsigned slot)
 void st_conv_up_run(const st_run *run, const st_conv_up *conv, const float *x, size_t height, size_t width, float *y, st_act act)
 {
     const size_t mark = st_arena_mark(run->arena);
-    up_job job = {run->k, conv, x, y, NULL, height, width, act};
+    up_job job = {.k = run->k, .conv = conv, .x = x, .y = y, .height = height, .width = width, .act = act};
+    job.cells = st_pack_run(run, conv->cells, 4, conv->n_out, conv->n_in);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), UP_ROWS * conv->n_out);
     st_run_count(run, 4 * height * width, conv->n_out, conv->n_in);
     if (!st_run_idle(run)) st_run_parallel(run, (height * width + UP_ROWS - 1) / UP_ROWS, up_item, &job);

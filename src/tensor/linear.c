@@ -1,15 +1,19 @@
 /* linear.c: linear layers and the chains made of them.
  *
- * The decision: products run on the published, mapped weights, unpacked. Cut into tiles of rows x columns, each computed by one thread in a single-threaded library call,
- * with bias and activation applied while the tile is still in cache. Tile sizes depend on shapes only, so bits do not depend on threads.
+ * The decision: the published, mapped weights are packed for the products once per layer and pass, in scratch memory: a pass over 5,184 rows
+ * costs a hundred times as much. A product is cut into tiles of rows x columns, each computed by one thread, with bias and activation
+ * applied while the tile is still in cache. For a few rows the product packs as it goes.
  */
 #include "tensor/tensor.h"
 
+#include <string.h>
 #include "base/checked.h"
 #include "tensor/linear_int8.h"
+#include "tensor/packed.h"
 
-/* Tile of a product: measured (docs/SPEED.md, "Tiles"). Few rows: narrower columns, so that small products still have items for several threads. */
-enum { TILE_ROWS = 288, TILE_COLS = 640, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96 };
+/* Tile of a product: measured (docs/SPEED.md, "Tiles"). Few rows: one row of tiles, with narrower columns, so that small products still have items for
+ * several threads. */
+enum { TILE_ROWS = 288, TILE_COLS = 512, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96 };
 /* Rows of the hidden layer of a feed-forward that exist at one time. */
 enum { HIDDEN_ROWS = 1152 };
 
@@ -17,51 +21,72 @@ typedef struct linear_job {
     const st_kernels *k;
     const st_linear *l;
     const float *x;
-    float *y;
-    size_t ldx, ldy, rows, tile_cols, n_col_tiles;
+    const float *packed; /* weights; NULL: few rows */
+    float *y, *scratch;  /* scratch: per slot [TILE_ROWS] rows of ld_tile floats */
+    size_t ldx, ldy, rows, tile_cols, n_col_tiles, ld_tile;
     st_act act;
     bool accumulate;
 } linear_job;
 
-static void finish_rows(const linear_job *job, float *y, size_t rows, size_t col, size_t cols)
+/* y (+)= act(sums + bias), one row of a tile. */
+static void finish_row(const linear_job *job, float *y, const float *sums, size_t col, size_t cols)
 {
-    for (size_t r = 0; r < rows; r++) {
-        float *row = y + r * job->ldy;
-        if (job->l->bias) job->k->add(row, job->l->bias + col, cols);
-        if (job->act == ST_ACT_RELU) job->k->relu(row, cols);
-        if (job->act == ST_ACT_GELU) job->k->gelu(row, cols);
+    const st_kernels *k = job->k;
+    const float *bias = job->l->bias ? job->l->bias + col : NULL;
+    if (job->accumulate) {
+        k->add(y, sums, cols);
+        if (bias) k->add(y, bias, cols);
+        return;
     }
+    if (bias) k->add3(y, sums, bias, cols);
+    else memcpy(y, sums, cols * sizeof *y);
+    if (job->act == ST_ACT_RELU) k->relu(y, cols);
+    if (job->act == ST_ACT_GELU) k->gelu(y, cols);
 }
 
 static void linear_item(void *arg, size_t item, unsigned slot)
 {
-    (void)slot;
     const linear_job *job = arg;
     const size_t row = item / job->n_col_tiles * TILE_ROWS, col = item % job->n_col_tiles * job->tile_cols;
     const size_t rows = job->rows - row < TILE_ROWS ? job->rows - row : TILE_ROWS;
     const size_t cols = job->l->n_out - col < job->tile_cols ? job->l->n_out - col : job->tile_cols;
     const size_t k = job->l->n_in;
-    float *y = job->y + row * job->ldy + col;
-    job->k->gemm(true, rows, cols, k, job->x + row * job->ldx, job->ldx, job->l->weight + col * k, k, job->accumulate, y, job->ldy);
-    finish_rows(job, y, rows, col, cols);
+    const float *x = job->x + row * job->ldx;
+    float *sums = job->scratch + slot * TILE_ROWS * job->ld_tile;
+    if (job->packed) job->k->gemm_packed(rows, cols, k, x, job->ldx, job->packed + col * k, false, sums, job->ld_tile);
+    else job->k->gemm(true, rows, cols, k, x, job->ldx, job->l->weight + col * k, k, false, sums, job->ld_tile);
+    for (size_t r = 0; r < rows; r++) finish_row(job, job->y + (row + r) * job->ldy + col, sums + r * job->ld_tile, col, cols);
 }
 
-void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act,
-                   bool accumulate)
+/* `packed`: the layer's weights, or NULL to pack what needs it. */
+static void run_packed(const st_run *run, const st_linear *l, const float *packed, const float *x, size_t ldx, size_t rows, float *y, size_t ldy,
+                       st_act act, bool accumulate)
 {
+    const size_t mark = st_arena_mark(run->arena), widest = rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
+    const size_t n_col_tiles = (l->n_out + widest - 1) / widest;
+    linear_job job = {.k = run->k, .l = l, .x = x, .packed = packed, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate};
+    if (!packed && rows > FEW_ROWS) job.packed = st_pack_run(run, l->weight, 1, l->n_out, l->n_in);
+    job.tile_cols = st_round_up((l->n_out + n_col_tiles - 1) / n_col_tiles, ST_GEMM_PANELS);
+    job.n_col_tiles = (l->n_out + job.tile_cols - 1) / job.tile_cols;
+    job.ld_tile = job.tile_cols + 16; /* no power of two, in which rows would meet in the same lines of the cache */
+    job.scratch = st_run_floats(run, st_pool_size(run->pool) * TILE_ROWS, job.ld_tile);
+    if (!st_run_idle(run)) st_run_parallel(run, (rows + TILE_ROWS - 1) / TILE_ROWS * job.n_col_tiles, linear_item, &job);
+    st_arena_rewind(run->arena, mark);
+}
+
+static void run_linear(const st_run *run, const st_linear *l, const float *packed, const float *x, size_t ldx, size_t rows, float *y, size_t ldy,
+                       st_act act, bool accumulate)
+{
+    if (rows == 0) return;
     st_run_count(run, rows, l->n_out, l->n_in);
     if (run->watch && !st_run_idle(run)) run->watch(run->watch_user, l, x, ldx, rows);
-    if (l->int8.values || (run->int8 && st_run_planning(run))) {
-        st_linear_int8_run(run, l, x, ldx, rows, y, ldy, act, accumulate);
-        return;
-    }
-    if (st_run_idle(run) || rows == 0) return;
-    const size_t widest = rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
-    const size_t n_col_tiles = (l->n_out + widest - 1) / widest;
-    linear_job job = {run->k, l, x, y, ldx, ldy, rows, 0, n_col_tiles, act, accumulate};
-    job.tile_cols = st_round_up((l->n_out + n_col_tiles - 1) / n_col_tiles, 16);
-    job.n_col_tiles = (l->n_out + job.tile_cols - 1) / job.tile_cols;
-    st_run_parallel(run, (rows + TILE_ROWS - 1) / TILE_ROWS * job.n_col_tiles, linear_item, &job);
+    if (st_run_int8(run, l)) st_linear_int8_run(run, l, x, ldx, rows, y, ldy, act, accumulate);
+    if (!l->int8.values || st_run_planning(run)) run_packed(run, l, packed, x, ldx, rows, y, ldy, act, accumulate); /* the plan is for layers of both kinds */
+}
+
+void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act, bool accumulate)
+{
+    run_linear(run, l, NULL, x, ldx, rows, y, ldy, act, accumulate);
 }
 
 void st_mlp_run(const st_run *run, const st_linear *layers, size_t n_layers, const float *x, size_t rows, float *y)
@@ -77,15 +102,22 @@ void st_mlp_run(const st_run *run, const st_linear *layers, size_t n_layers, con
     st_arena_rewind(run->arena, mark);
 }
 
+/* A layer's weights packed for all chunks of rows; NULL where it packs as it goes. */
+static const float *pack_for_chunks(const st_run *run, const st_linear *l, size_t rows)
+{
+    return rows > HIDDEN_ROWS && (!l->int8.values || st_run_planning(run)) ? st_pack_run(run, l->weight, 1, l->n_out, l->n_in) : NULL;
+}
+
 void st_feed_forward(const st_run *run, const st_linear *fc1, const st_linear *fc2, st_act act, const float *x, size_t rows, float *y)
 {
     const size_t mark = st_arena_mark(run->arena);
     float *hidden = st_run_floats(run, rows < HIDDEN_ROWS ? rows : HIDDEN_ROWS, fc1->n_out); /* [<= HIDDEN_ROWS, ffn] */
+    const float *packed1 = pack_for_chunks(run, fc1, rows), *packed2 = pack_for_chunks(run, fc2, rows);
     for (size_t row = 0; row < rows; row += HIDDEN_ROWS) {
         const size_t n = rows - row < HIDDEN_ROWS ? rows - row : HIDDEN_ROWS;
         if (st_run_idle(run) && !st_run_planning(run)) break;
-        st_linear_run(run, fc1, x + row * fc1->n_in, fc1->n_in, n, hidden, fc1->n_out, act, false);
-        st_linear_run(run, fc2, hidden, fc2->n_in, n, y + row * fc2->n_out, fc2->n_out, ST_ACT_NONE, true);
+        run_linear(run, fc1, packed1, x + row * fc1->n_in, fc1->n_in, n, hidden, fc1->n_out, act, false);
+        run_linear(run, fc2, packed2, hidden, fc2->n_in, n, y + row * fc2->n_out, fc2->n_out, ST_ACT_NONE, true);
     }
     st_arena_rewind(run->arena, mark);
 }

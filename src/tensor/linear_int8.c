@@ -6,6 +6,7 @@
 #include "tensor/linear_int8.h"
 
 #include "base/checked.h"
+#include "tensor/packed.h"
 
 enum { TILE_ROWS = 576, TILE_COLS = 512, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96, QUANTIZE_ROWS = 32 };
 
@@ -17,6 +18,7 @@ typedef struct int8_job {
     size_t ldx, ldy, rows, tile_cols, n_col_tiles;
     st_act act;
     bool accumulate;
+    const int8_t *packed; /* weights; NULL: few rows */
     uint8_t *bytes; /* [rows, n_in] */
     float *scale;   /* [rows] */
     int32_t *zero;  /* [rows] */
@@ -43,7 +45,10 @@ static void product_item(void *arg, size_t item, unsigned slot)
     const size_t cols = job->l->n_out - col < job->tile_cols ? job->l->n_out - col : job->tile_cols;
     const size_t k = job->l->n_in;
     int32_t *sums = job->sums + slot * TILE_ROWS * job->tile_cols;
-    job->k->gemm_u8s8(rows, cols, k, job->bytes + row * k, k, w->values + col * k, k, sums, cols);
+    if (job->packed)
+        job->k->gemm_u8s8_packed(rows, cols, k, job->bytes + row * k, k, job->packed + col * st_int8_depth(k), sums, cols);
+    else
+        job->k->gemm_u8s8(rows, cols, k, job->bytes + row * k, k, w->values + col * k, k, sums, cols);
     for (size_t r = 0; r < rows; r++) {
         float *y = job->y + (row + r) * job->ldy + col;
         job->k->dequantize(y, sums + r * cols, cols, job->scale[row + r], job->zero[row + r], w->scale + col,
@@ -53,12 +58,12 @@ static void product_item(void *arg, size_t item, unsigned slot)
     }
 }
 
-/* Widths are multiples of 16, and a row of tiles is about evenly cut. */
+/* Widths are whole panels, and a row of tiles is about evenly cut. */
 static void cut_columns(int8_job *job)
 {
     const size_t n_out = job->l->n_out, widest = job->rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
     const size_t n_tiles = (n_out + widest - 1) / widest;
-    job->tile_cols = st_round_up((n_out + n_tiles - 1) / n_tiles, 16);
+    job->tile_cols = st_round_up((n_out + n_tiles - 1) / n_tiles, ST_GEMM_PANELS);
     job->n_col_tiles = (n_out + job->tile_cols - 1) / job->tile_cols;
 }
 
@@ -71,6 +76,7 @@ void st_linear_int8_run(const st_run *run, const st_linear *l, const float *x, s
         .k = run->k, .l = l, .x = x, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate
     };
     cut_columns(&job);
+    job.packed = rows > FEW_ROWS ? st_pack_s8_run(run, l->int8.values, l->n_out, l->n_in) : NULL;
     job.bytes = st_arena_alloc(run->arena, rows * l->n_in, 1);
     job.scale = st_run_floats(run, rows, 1);
     job.zero = st_arena_alloc(run->arena, rows, sizeof *job.zero);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "tensor/packed.h"
 
 void st_vit_rope_table(float *table, size_t side, size_t head_width, float theta, float scale)
 {
@@ -27,7 +28,7 @@ enum { PATCH_TOKENS = 96 };
 typedef struct patch_job {
     const st_run *run;
     const st_vision *v;
-    const float *px;
+    const float *px, *weight; /* weight: packed */
     float *x, *scratch;
 } patch_job;
 
@@ -44,7 +45,7 @@ static void patch_item(void *arg, size_t item, unsigned slot)
         for (size_t c = 0; c < 3; c++)
             for (size_t i = 0; i < p * p; i++) patches[t * n_in + c * p * p + i] = job->px[((row + i / p) * S + col + i % p) * 3 + c];
     }
-    job->run->k->gemm(true, n_tokens, width, n_in, patches, n_in, v->patch.weight, n_in, false, job->x + first * width, width);
+    job->run->k->gemm_packed(n_tokens, width, n_in, patches, n_in, job->weight, false, job->x + first * width, width);
     const size_t side = v->dims->pos_side;
     for (size_t t = 0; t < n_tokens; t++) { /* tiled, not interpolated */
         const size_t row = (first + t) / n % side, col = (first + t) % n % side;
@@ -56,7 +57,8 @@ static void patch_item(void *arg, size_t item, unsigned slot)
 static void embed(const st_run *run, const st_vision *v, const float *px, float *x)
 {
     const size_t mark = st_arena_mark(run->arena), n = v->dims->grid, p = v->dims->patch;
-    patch_job job = {run, v, px, x, NULL};
+    patch_job job = {.run = run, .v = v, .px = px, .x = x};
+    job.weight = st_pack_run(run, v->patch.weight, 1, v->dims->vit_width, 3 * p * p);
     job.scratch = st_run_floats(run, st_pool_size(run->pool), PATCH_TOKENS * 3 * p * p);
     st_run_count(run, n * n, v->dims->vit_width, 3 * p * p);
     if (!st_run_idle(run)) st_run_parallel(run, (n * n + PATCH_TOKENS - 1) / PATCH_TOKENS, patch_item, &job);

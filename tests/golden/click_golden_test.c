@@ -242,6 +242,7 @@ static void stages_of_set(st_session *s, const golden_set *set, golden_tally *t,
         st_click_result_free(r);
         free(c.q.mask);
     }
+    golden_compare_pools(t);
     s->probe = NULL;
     st_picture_free(picture);
 }

@@ -215,6 +215,7 @@ static void run_set(st_session *s, const golden_set *set, golden_tally *t, const
         if (!mut) whole_case(s, set, &c, t);
         free(px);
     }
+    golden_compare_pools(t);
 }
 
 static st_session *open_session(const golden_set *set, unsigned threads)

@@ -1,5 +1,5 @@
-# Heap calls of a forward pass, with this program's malloc before the C library's; the sanitizers bring a malloc of their own. At level ref
-# nothing but Stencil runs; at the best level the matrix library's calls are told apart. int8 products keep scratch memory of their own.
+# Heap calls of a forward pass, with this program's malloc before the C library's; the sanitizers bring a malloc of their own. In fp32 at
+# the lowest level and the best one, and in int8.
 if(NOT ST_SANITIZE)
   add_executable(heap_test tests/heap/heap_test.c)
   target_link_libraries(heap_test PRIVATE stencil_static ${CMAKE_DL_LIBS})

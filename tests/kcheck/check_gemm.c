@@ -1,6 +1,6 @@
 /* check_gemm.c: the matrix product: small integers first (any order of sums gives the same bits), then reals against
- * double, then NaN and infinity, k = 0, strides, and that bits depend on the shape alone, neither on where the matrices
- * lie nor on the thread.
+ * double, then NaN and infinity, k = 0, strides, and that bits depend on k and the numbers alone: not on where the
+ * matrices lie, the thread, what lies beside a row, or whether B is packed.
  *
  * Bound of a real product: (2 + 2 sqrt k) eps sum |a b|, the statistical form of the error of k products added in any
  * order.
@@ -130,6 +130,30 @@ static void compare(const product *p, bool exact)
     }
 }
 
+/* The same product with B packed, both in two pieces where it has more than one panel: the same bits. */
+static void check_packed(const st_kernels *k, const product *p)
+{
+    const shape *s = &p->s;
+    const size_t first = (s->n / 2 + k->gemm_panel - 1) / k->gemm_panel * k->gemm_panel;
+    const size_t split = first < s->n ? first : s->n, rest = s->n - split;
+    const volatile size_t n_c = extent(s->m, s->n, p->ldc); /* volatile: KC_CALL may jump */
+    float *packed = kc_floats(st_packed_floats(k, s->n, s->k)), *c = kc_floats(n_c);
+    for (size_t i = 0; i < s->m && p->accumulate; i++)
+        memcpy(c + i * p->ldc, p->start + i * s->n, s->n * sizeof(float));
+    KC_CALL(k->gemm_pack(packed, s->trans_b, split, s->k, p->b, p->ldb));
+    KC_CALL(k->gemm_packed(s->m, split, s->k, p->a, p->lda, packed, p->accumulate, c, p->ldc));
+    if (rest > 0) {
+        KC_CALL(k->gemm_pack(packed + split * s->k, s->trans_b, rest, s->k, p->b + (s->trans_b ? split * p->ldb : split), p->ldb));
+        kc_seal(packed);
+        KC_CALL(k->gemm_packed(s->m, rest, s->k, p->a, p->lda, packed + split * s->k, p->accumulate, c + split, p->ldc));
+    }
+    const bool few = s->trans_b && s->m <= ST_GEMM_FEW_ROWS; /* added up in another way */
+    if (n_c > 0 && !few && memcmp(c, p->c, n_c * sizeof *c) != 0)
+        kc_fail("packed: other bits, or a gap was written");
+    for (size_t i = 0; few && i < s->m * s->n; i++)
+        kc_near(i, (double)c[i / s->n * p->ldc + i % s->n], p->want[i], (2.0 + 2.0 * sqrt((double)s->k + 1.0)) * FLT_EPSILON * p->mag[i]);
+}
+
 static bool begin(const st_kernels *k, shape s, const char *what)
 {
     return kc_begin("gemm %s %c %zux%zux%zu %s", k->gemm_name, s.trans_b ? 'T' : 'N', s.m, s.n, s.k, what);
@@ -146,6 +170,7 @@ static void check_shape(const st_kernels *k, shape s, size_t pad)
         compute_want(&p);
         call(k, &p);
         compare(&p, how < 2);
+        check_packed(k, &p);
         free_product(&p);
         kc_end();
     }
@@ -233,6 +258,46 @@ static void check_same_bits(const st_kernels *k, shape s)
     kc_end();
 }
 
+/* A row's bits do not depend on how many rows or columns there are beside it, once there are more than a few rows. */
+static void check_parts(const st_kernels *k, shape s)
+{
+    if (!begin(k, s, "parts"))
+        return;
+    product p;
+    make_product(&p, s, 1, false, false);
+    call(k, &p);
+    enum { ROWS = ST_GEMM_FEW_ROWS + 1 };
+    float *c = kc_floats(ROWS);
+    for (size_t row = 0; row + ROWS <= s.m && !kc_failed(); row += 1 + row % 7) {
+        const volatile size_t col = row * 5 % s.n; /* volatile: KC_CALL may jump */
+        KC_CALL(k->gemm(s.trans_b, ROWS, 1, s.k, p.a + row * p.lda, p.lda, p.b + (s.trans_b ? col * p.ldb : col), p.ldb, false, c, 1));
+        for (size_t i = 0; i < ROWS; i++) {
+            if (memcmp(c + i, p.c + (row + i) * p.ldc + col, sizeof *c) != 0)
+                kc_fail("row %zu, column %zu: %g alone, %g beside others", row + i, col, (double)c[i], (double)p.c[(row + i) * p.ldc + col]);
+        }
+    }
+    free_product(&p);
+    kc_end();
+}
+
+/* Rows that lie ST_GEMM_STEP apart are read where they are: the same bits as of rows that are copied. */
+static void check_step(const st_kernels *k, shape s)
+{
+    if (!begin(k, s, "rows in place"))
+        return;
+    product p;
+    make_product(&p, s, 0, false, false);
+    call(k, &p);
+    float *a = kc_floats(extent(s.m, s.k, ST_GEMM_STEP)), *c = kc_floats(s.m * s.n);
+    for (size_t i = 0; i < s.m; i++)
+        memcpy(a + i * ST_GEMM_STEP, p.a + i * p.lda, s.k * sizeof *a);
+    KC_CALL(k->gemm(s.trans_b, s.m, s.n, s.k, a, ST_GEMM_STEP, p.b, p.ldb, false, c, s.n));
+    if (memcmp(c, p.c, s.m * s.n * sizeof *c) != 0)
+        kc_fail("other bits");
+    free_product(&p);
+    kc_end();
+}
+
 /* ---------------------------------------------------------------- shapes */
 
 /* What the model asks for: row tiles of the trunk (qkv, projection, MLP), attention of a window and of the whole grid,
@@ -287,6 +352,8 @@ void kc_gemm(const st_kernels *k)
             check_special(k, (shape){ trans, 5, 9, 4 });
             check_special(k, (shape){ trans, 17, 40, 65 });
             check_special(k, (shape){ trans, 13, 70, 300 });
+            check_parts(k, (shape){ trans, 101, 70, 300 });
+            check_step(k, (shape){ trans, 99, 45, 257 });
         }
         check_tiles(k);
     }

@@ -25,6 +25,26 @@ static void fill_product(uint8_t *a, size_t n_a, int8_t *b, size_t n_b, int u8_m
     }
 }
 
+/* With B packed, in two pieces where it has more than one panel: the same. */
+static void check_packed_product(const st_kernels *k, size_t m, size_t n, size_t depth, const uint8_t *a, size_t lda, const int8_t *b,
+                                 size_t ldb, const int32_t *want, size_t ldc)
+{
+    const size_t n_c = (m - 1) * ldc + n, column = st_int8_depth(depth), half = (n / 2 + k->gemm_panel - 1) / k->gemm_panel * k->gemm_panel;
+    const size_t split = half < n ? half : n;
+    int8_t *packed = bytes(st_packed_floats(k, n, column / 4), 4);
+    int32_t *c = bytes(n_c, sizeof *c);
+    KC_CALL(k->gemm_s8_pack(packed, split, depth, b, ldb));
+    if (split < n)
+        KC_CALL(k->gemm_s8_pack(packed + split * column, n - split, depth, b + split * ldb, ldb));
+    KC_CALL(k->gemm_u8s8_packed(m, split, depth, a, lda, packed, c, ldc));
+    if (split < n)
+        KC_CALL(k->gemm_u8s8_packed(m, n - split, depth, a, lda, packed + split * column, c + split, ldc));
+    for (size_t i = 0; i < n_c && !kc_failed(); i++) {
+        if (i % ldc < n && c[i] != want[i])
+            kc_fail("packed, at %zu, %zu: got %d, want %d", i / ldc, i % ldc, (int)c[i], (int)want[i]);
+    }
+}
+
 static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth, fill how)
 {
     if (kc_opts.small && m * n * depth > KC_SMALL) {
@@ -48,6 +68,7 @@ static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth,
                 kc_fail("at %zu, %zu: got %d, want %lld", i, j, (int)c[i * ldc + j], (long long)want);
         }
     }
+    check_packed_product(k, m, n, depth, a, lda, b, ldb, c, ldc);
     kc_end();
 }
 

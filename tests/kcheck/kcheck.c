@@ -1,7 +1,4 @@
-/* kcheck.c: checks the kernels of every CPU level, one level per child process.
- *
- * A process of its own for each level because oneDNN's instruction limit is a setting of the whole process: so the AVX2
- * table is tested with the AVX2 product even where AVX-512 is there, and a crash that no handler catches loses one
+/* kcheck.c: checks the kernels of every CPU level, one level per child process: a crash that no handler catches loses one
  * level, not the report.
  *
  *   kcheck [--level L]... [--expect L]... [--only TEXT] [--seed N] [--small] [--bench] [-v]
@@ -17,39 +14,21 @@
 #include "kcheck.h"
 #include "kcheck_run.h"
 
-static const st_cpu_level levels[] = { ST_CPU_REF, ST_CPU_AVX2, ST_CPU_AVX512, ST_CPU_NEON };
-enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+enum { N_LEVELS = ST_CPU_N_LEVELS };
 
 kc_shared *kc_result; /* shared with the children */
-
-/* The table as it would be without a matrix library: its product is what runs where the library is not there. */
-static st_kernels without_library(const st_kernels *k, st_cpu_level level)
-{
-    st_kernels own = *k;
-#if defined(ST_ARCH_X86)
-    if (level == ST_CPU_AVX2)
-        st_kernels_set_avx2(&own);
-    if (level == ST_CPU_AVX512)
-        st_kernels_set_avx512(&own);
-#elif defined(ST_ARCH_ARM)
-    if (level == ST_CPU_NEON)
-        st_kernels_set_neon(&own);
-#endif
-    return own;
-}
 
 static void run_level(st_cpu_level level)
 {
     const st_kernels *k = st_kernels_get(level);
-    snprintf(kc_result->gemm_name, sizeof kc_result->gemm_name, "%s", k->gemm_name);
+    snprintf(kc_result->gemm_name, sizeof kc_result->gemm_name, "%s; int8: %s", k->gemm_name, k->gemm_u8s8_name);
     if (strcmp(k->level, st_cpu_level_name(level)) != 0) {
         printf("FAIL %s: the table is called %s\n", st_cpu_level_name(level), k->level);
         kc_result->n_failed++;
         return;
     }
-    const st_kernels own = without_library(k, level);
     if (kc_opts.bench) {
-        kc_bench_all(k, &own);
+        kc_bench_all(k);
         return;
     }
     kc_elementwise(k);
@@ -57,10 +36,6 @@ static void run_level(st_cpu_level level)
     kc_gemm(k);
     kc_int8(k);
     kc_winograd(k);
-    if (own.gemm != k->gemm) {
-        kc_gemm(&own);
-        kc_int8(&own);
-    }
 }
 
 /* Runs one level in a child; its counts come back through kc_result, which is cleared first. */
@@ -89,7 +64,7 @@ static void run_child(const char *what, st_cpu_level level, void (*other)(void))
 static bool parse_level(const char *name, bool set[N_LEVELS])
 {
     for (size_t i = 0; i < N_LEVELS; i++) {
-        if (strcmp(name, st_cpu_level_name(levels[i])) == 0)
+        if (strcmp(name, st_cpu_level_name((st_cpu_level)i)) == 0)
             return set[i] = true;
     }
     fprintf(stderr, "kcheck: no level is called %s\n", name);
@@ -128,7 +103,7 @@ static bool parse(choice *c, int argc, char **argv)
 
 static void report(const char *what)
 {
-    printf("%-8s %zu passed, %zu failed", what, kc_result->n_passed, kc_result->n_failed);
+    printf("%-11s %zu passed, %zu failed", what, kc_result->n_passed, kc_result->n_failed);
     if (kc_result->gemm_name[0])
         printf("; gemm: %s", kc_result->gemm_name);
     if (kc_result->n_left_out)
@@ -150,16 +125,16 @@ int main(int argc, char **argv)
     printf("kcheck on %s, seed %llu\n", st_cpu_name(), (unsigned long long)kc_opts.seed);
     size_t n_passed = 0, n_failed = 0;
     for (size_t i = 0; i < N_LEVELS; i++) {
-        const char *name = st_cpu_level_name(levels[i]);
+        const char *name = st_cpu_level_name((st_cpu_level)i);
         if (c.any && !c.run[i] && !c.expect[i])
             continue;
-        if (!st_cpu_supports(levels[i])) {
-            printf("%-8s NOT RUN: this CPU or build lacks it\n", name);
+        if (!st_cpu_supports((st_cpu_level)i)) {
+            printf("%-11s NOT RUN: this CPU or build lacks it\n", name);
             n_failed += c.expect[i];
             continue;
         }
         kc_result->level = i;
-        run_child(name, levels[i], NULL);
+        run_child(name, (st_cpu_level)i, NULL);
         if (!kc_opts.bench)
             report(name);
         if (c.expect[i] && kc_result->n_passed + kc_result->n_failed == 0) {

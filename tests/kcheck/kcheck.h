@@ -72,7 +72,7 @@ void kc_winograd(const st_kernels *k);
 void kc_dispatch(void);
 
 /* One line of --bench: the time of one call at this level. */
-void kc_bench_all(const st_kernels *k, const st_kernels *own); /* own: with the level's own gemm */
+void kc_bench_all(const st_kernels *k);
 typedef void kc_bench_fn(const st_kernels *k, void *arg);
 void kc_bench(const char *name, double work, const char *unit, kc_bench_fn *fn, const st_kernels *k, void *arg);
 

@@ -83,6 +83,7 @@ void kc_bench_print(const kc_shared *r)
 /* ---------------------------------------------------------------- what is measured */
 
 static float *x, *y, *saved, *gamma_row, *beta_row;
+static uint8_t *small_bytes;
 static double sink;
 
 typedef struct gemm_size {
@@ -124,7 +125,24 @@ static void bench_gemm(const st_kernels *k, void *arg)
     k->gemm(s->trans_b, s->m, s->n, s->k, x, s->k, saved, s->trans_b ? s->k : s->n, false, y, s->n);
 }
 
-static void bench_gemms(const st_kernels *k, const char *what)
+static void bench_gemm_packed(const st_kernels *k, void *arg)
+{
+    const gemm_size *s = arg;
+    k->gemm_packed(s->m, s->n, s->k, x, s->k, saved, false, y, s->n);
+}
+static void bench_gemm_pack(const st_kernels *k, void *arg)
+{
+    const gemm_size *s = arg;
+    k->gemm_pack(y, s->trans_b, s->n, s->k, x, s->trans_b ? s->k : s->n);
+}
+/* Bytes within 0 .. 127, whatever the floats there say. */
+static void bench_u8s8_packed(const st_kernels *k, void *arg)
+{
+    const gemm_size *s = arg;
+    k->gemm_u8s8_packed(s->m, s->n, s->k, small_bytes, s->k, small_bytes, (int32_t *)(void *)y, s->n);
+}
+
+static void bench_gemms(const st_kernels *k)
 {
     /* linear layers' tiles; attention's scores and values; a window's; decoder rows; few rows; a plane of a 3x3
      * convolution */
@@ -134,9 +152,17 @@ static void bench_gemms(const st_kernels *k, const char *what)
                                  { true, 144, 256, 256 } };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const gemm_size *s = &sizes[i];
-        char name[48];
-        snprintf(name, sizeof name, "%s %c %zux%zux%zu", what, s->trans_b ? 'T' : 'N', s->m, s->n, s->k);
-        kc_bench(name, 2.0 * (double)(s->m * s->n * s->k), "GFLOP/s", bench_gemm, k, &sizes[i]);
+        const double work = 2.0 * (double)(s->m * s->n * s->k);
+        char shape[32], name[48];
+        snprintf(shape, sizeof shape, "%c %zux%zux%zu", s->trans_b ? 'T' : 'N', s->m, s->n, s->k);
+        snprintf(name, sizeof name, "gemm %s", shape);
+        kc_bench(name, work, "GFLOP/s", bench_gemm, k, &sizes[i]);
+        snprintf(name, sizeof name, "packed %s", shape);
+        kc_bench(name, work, "GFLOP/s", bench_gemm_packed, k, &sizes[i]);
+        snprintf(name, sizeof name, "pack %s", shape);
+        kc_bench(name, (double)(s->n * s->k), "G/s", bench_gemm_pack, k, &sizes[i]);
+        snprintf(name, sizeof name, "int8 packed %s", shape);
+        kc_bench(name, work, "GOP/s", bench_u8s8_packed, k, &sizes[i]);
     }
 }
 
@@ -150,13 +176,18 @@ static float *filled(size_t n)
     return p;
 }
 
-void kc_bench_all(const st_kernels *k, const st_kernels *own)
+void kc_bench_all(const st_kernels *k)
 {
     static size_t row = ROW, keys = KEYS, hidden = HIDDEN, longest = LONG;
     const size_t large = (size_t)6 << 20;
     x = filled(large);
     y = filled(large);
     saved = filled(large);
+    small_bytes = aligned_alloc(64, large);
+    if (!small_bytes)
+        abort();
+    for (size_t i = 0; i < large; i++)
+        small_bytes[i] = (uint8_t)(i % 119);
     gamma_row = filled(2 * LONG);
     beta_row = filled(2 * LONG);
     for (size_t i = 0; i < LONG; i++) { /* unit rotations: repeated calls keep their size */
@@ -175,8 +206,8 @@ void kc_bench_all(const st_kernels *k, const st_kernels *own)
     kc_bench("exp_sum 576 (with copy)", KEYS, "G/s", bench_exp_sum, k, &keys);
     kc_bench("exp_sum 5184 (with copy)", LONG, "G/s", bench_exp_sum, k, &longest);
     kc_bench("rope 1024", ROW, "G/s", bench_rope, k, &row);
-    bench_gemms(k, "gemm");
-    bench_gemms(own, "built-in gemm");
+    bench_gemms(k);
+    free(small_bytes);
     free(x);
     free(y);
     free(saved);

@@ -4,7 +4,7 @@
 
 #include "kcheck.h"
 
-enum { KC_MAX_BENCH = 64, KC_MAX_LEVELS = 4 };
+enum { KC_MAX_BENCH = 96, KC_MAX_LEVELS = ST_CPU_N_LEVELS };
 
 typedef struct kc_bench_line {
     char name[48];

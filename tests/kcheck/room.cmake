@@ -8,7 +8,7 @@ target_compile_definitions(kcheck PRIVATE $<$<BOOL:${ST_X86}>:ST_ARCH_X86=1> $<$
 # sigsetjmp makes gcc fear for every loop variable; none is changed between the setjmp and the jump, so C keeps them.
 target_compile_options(kcheck PRIVATE $<$<C_COMPILER_ID:GNU>:-Wno-clobbered>)
 add_test(NAME kcheck.all COMMAND kcheck --expect ref)
-foreach(level ref avx2 avx512 neon)
+foreach(level ref avx2 avx2-vnni avx512 avx512-vnni amx neon neon-dot)
   add_test(NAME kcheck.${level} COMMAND kcheck --level ${level})
   set_tests_properties(kcheck.${level} PROPERTIES SKIP_REGULAR_EXPRESSION "NOT RUN")
 endforeach()

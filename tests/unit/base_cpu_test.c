@@ -14,7 +14,7 @@
 
 typedef struct answer {
     st_cpu_level best;
-    int supports[4];
+    int supports[ST_CPU_N_LEVELS];
     char error[600]; /* "" = none */
 } answer;
 
@@ -31,7 +31,7 @@ static answer ask(const char *mask)
         if (mask) setenv("ST_CPU_MASK", mask, 1);
         else unsetenv("ST_CPU_MASK");
         a.best = st_cpu_best();
-        for (int i = 0; i < 4; i++) a.supports[i] = st_cpu_supports((st_cpu_level)i);
+        for (int i = 0; i < ST_CPU_N_LEVELS; i++) a.supports[i] = st_cpu_supports((st_cpu_level)i);
         if (st_cpu_mask_error()) snprintf(a.error, sizeof a.error, "%s", st_cpu_mask_error());
         _exit(write(ends[1], &a, sizeof a) == sizeof a ? 0 : 1);
     }
@@ -73,15 +73,21 @@ static void levels_agree_with_the_kernel(void **state)
                        kernel_says("avx512vl");
     assert_int_equal(a.supports[ST_CPU_AVX2], avx2);
     assert_int_equal(a.supports[ST_CPU_AVX512], avx512);
+    const int vnni = avx512 && kernel_says("avx512_vnni"), amx = vnni && kernel_says("amx_tile") && kernel_says("amx_int8");
+    const int avx_vnni = avx2 && kernel_says("avx_vnni");
+    assert_int_equal(a.supports[ST_CPU_AVX2_VNNI], avx_vnni);
+    assert_int_equal(a.supports[ST_CPU_AVX512_VNNI], vnni);
+    assert_true(a.supports[ST_CPU_AMX] <= amx); /* the operating system may refuse the tiles */
     assert_int_equal(a.supports[ST_CPU_NEON], 0);
-    assert_int_equal(a.best, avx512 ? ST_CPU_AVX512 : avx2 ? ST_CPU_AVX2 : ST_CPU_REF);
+    assert_int_equal(a.supports[ST_CPU_NEON_DOT], 0);
+    assert_int_equal(a.best, a.supports[ST_CPU_AMX] ? ST_CPU_AMX : vnni ? ST_CPU_AVX512_VNNI : avx512 ? ST_CPU_AVX512 : avx_vnni ? ST_CPU_AVX2_VNNI : avx2 ? ST_CPU_AVX2 : ST_CPU_REF);
 }
 
 static void the_mask_lowers_the_level(void **state)
 {
     (void)state;
     const answer plain = ask(NULL);
-    for (int level = 0; level < 4; level++) {
+    for (int level = 0; level < ST_CPU_N_LEVELS; level++) {
         const answer a = ask(st_cpu_level_name((st_cpu_level)level));
         assert_memory_equal(a.supports, plain.supports, sizeof a.supports); /* what the CPU can do is not masked */
         if (plain.supports[level]) {
@@ -103,7 +109,7 @@ static void a_wrong_mask_is_ignored_and_told(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const answer a = ask(wrong[i]);
         assert_int_equal(a.best, plain.best);
-        assert_non_null(strstr(a.error, "expected ref, avx2, avx512 or neon"));
+        assert_non_null(strstr(a.error, "expected ref, avx2, avx2-vnni, avx512, avx512-vnni, amx, neon or neon-dot"));
         assert_null(strchr(a.error, '\x1b'));
     }
     const answer empty = ask("");
@@ -118,8 +124,9 @@ static void names_are_what_the_mask_takes(void **state)
     assert_string_equal(st_cpu_level_name(ST_CPU_AVX2), "avx2");
     assert_string_equal(st_cpu_level_name(ST_CPU_AVX512), "avx512");
     assert_string_equal(st_cpu_level_name(ST_CPU_NEON), "neon");
-    assert_string_equal(st_cpu_level_name((st_cpu_level)4), "unknown");
-    assert_false(st_cpu_supports((st_cpu_level)4));
+    assert_string_equal(st_cpu_level_name(ST_CPU_NEON_DOT), "neon-dot");
+    assert_string_equal(st_cpu_level_name(ST_CPU_N_LEVELS), "unknown");
+    assert_false(st_cpu_supports(ST_CPU_N_LEVELS));
     assert_false(st_cpu_supports((st_cpu_level)-1));
 }
 

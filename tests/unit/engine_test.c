@@ -548,6 +548,11 @@ static void count_gemm(bool trans_b, size_t m, size_t n, size_t k, const float *
     n_multiplied += (double)m * (double)n * (double)k;
 }
 
+static void count_gemm_packed(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *packed, bool accumulate, float *c, size_t ldc)
+{
+    count_gemm(true, m, n, k, a, lda, packed, k, accumulate, c, ldc);
+}
+
 /* What the plan says a pass multiplies is what it does multiply. */
 static void test_rate__counts_what_the_passes_multiply(void **state)
 {
@@ -562,6 +567,7 @@ static void test_rate__counts_what_the_passes_multiply(void **state)
     assert_true(rate.fp32_gflops > 0.0 && rate.int8_gops == 0.0);
     st_picture_free(p);
     counting.gemm = count_gemm;
+    counting.gemm_packed = count_gemm_packed;
     m->kernels = &counting;
     n_multiplied = 0.0;
     p = encoded(s);

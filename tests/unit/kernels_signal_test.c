@@ -1,6 +1,6 @@
-/* kernels_signal_test.c: signals may come while a matrix product runs, and their handlers need a stack. A library whose
- * code takes the stack pointer for something else would let them write into the heap: found as broken heaps after
- * Ctrl-C.
+/* kernels_signal_test.c: signals may come while a matrix product runs, and their handlers need a stack. Code that takes
+ * the stack pointer for something else would let them write into the heap; registers that a handler's frame has no room for
+ * (AMX's tiles) would come back changed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +103,8 @@ static void int8_products_leave_signals_a_stack(void **state)
     uint8_t *a = malloc(MAX_SIDE * MAX_SIDE);
     int8_t *b = malloc(MAX_SIDE * MAX_SIDE);
     int32_t *c = calloc(MAX_SIDE * MAX_SIDE, sizeof *c);
-    assert_true(a && b && c);
+    int8_t *packed = malloc(2 * MAX_SIDE * MAX_SIDE);
+    assert_true(a && b && c && packed);
     memset(a, 3, MAX_SIDE * MAX_SIDE);
     memset(b, 2, MAX_SIDE * MAX_SIDE);
     for (size_t s = 0; s < N_SHAPES; s++) {
@@ -112,7 +113,16 @@ static void int8_products_leave_signals_a_stack(void **state)
         for (int i = 0; i < MAX_PRODUCTS && n_signals < SIGNALS; i++) kernels->gemm_u8s8(m, n, k, a, k, b, k, c, n);
         check("gemm_u8s8");
         for (size_t i = 0; i < m * n; i++) assert_int_equal(c[i], 6 * k);
+        kernels->gemm_s8_pack(packed, n, k, b, k);
+        watch_signals();
+        for (int i = 0; i < MAX_PRODUCTS && n_signals < SIGNALS; i++) {
+            memset(c, 0, m * n * sizeof *c);
+            kernels->gemm_u8s8_packed(m, n, k, a, k, packed, c, n);
+            for (size_t j = 0; j < m * n; j++) assert_int_equal(c[j], 6 * k);
+        }
+        check("gemm_u8s8_packed");
     }
+    free(packed);
     free(a);
     free(b);
     free(c);

@@ -5,6 +5,10 @@
 
 #include "kernels/avx2/simd_avx2.h"
 /* the words above first */
+#include "kernels/tmpl/pack_tmpl.h"
+/* after pack_tmpl.h, whose panels they multiply: floats, then bytes */
+#include "kernels/tmpl/gemm_tmpl.h"
+#define GEMM_INT8
 #include "kernels/tmpl/gemm_tmpl.h"
 #include "kernels/tmpl/rows_tmpl.h"
 /* after rows_tmpl.h, whose exponential it uses */
@@ -14,6 +18,6 @@ void st_kernels_set_avx2(st_kernels *k)
 {
     FN(set_rows)(k);
     FN(set_int8)(k);
-    k->gemm = FN(gemm);
-    k->gemm_name = "built in (avx2)";
+    FN(set_gemm)(k, "FMA tiles 6x16");
+    FN(set_gemm_u8s8)(k, "7-bit activations", 127);
 }

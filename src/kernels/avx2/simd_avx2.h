@@ -69,6 +69,27 @@ static inline float vf_sum(vf v)
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
+/* 32 bytes that lie anywhere, as they are */
+static inline vf vf_load_bits(const void *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store_bits(void *p, vf v) { _mm256_storeu_ps(p, v); }
+/* Transposes 8 x 8 words: 4 x 4 inside the halves, then the halves. */
+static inline void vf_turn(vf r[VF_N])
+{
+    vf t[VF_N];
+    for (int i = 0; i < VF_N; i += 4) {
+        const vf low01 = _mm256_unpacklo_ps(r[i], r[i + 1]), high01 = _mm256_unpackhi_ps(r[i], r[i + 1]);
+        const vf low23 = _mm256_unpacklo_ps(r[i + 2], r[i + 3]), high23 = _mm256_unpackhi_ps(r[i + 2], r[i + 3]);
+        t[i] = _mm256_shuffle_ps(low01, low23, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(low01, low23, 0xEE);
+        t[i + 2] = _mm256_shuffle_ps(high01, high23, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(high01, high23, 0xEE);
+    }
+    for (int j = 0; j < 4; j++) {
+        r[j] = _mm256_permute2f128_ps(t[j], t[4 + j], 0x20);
+        r[4 + j] = _mm256_permute2f128_ps(t[j], t[4 + j], 0x31);
+    }
+}
+
 /* a, or 0 where x < limit; NaN in x is not below anything */
 static inline vf vf_zero_below(vf a, vf x, vf limit) { return _mm256_and_ps(a, _mm256_cmp_ps(x, limit, _CMP_NLT_UQ)); }
 /* a 2^n. biased is the float 1.5 * 2^23 + 127 + n: the low bits of its significand are the exponent field of 2^n. */
@@ -118,14 +139,44 @@ static inline double vd_sum(vd v)
     return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
 }
 
-/* ---- int8 ---- */
-/* v, which lies in 0 .. 255, rounded half to even, as bytes */
-static inline void vf_store_u8(uint8_t *p, vf v)
+/* ---- int8: vi = 8 sums of 32 bits ---- */
+typedef __m256i vi;
+static inline vi vi_set1(int32_t s) { return _mm256_set1_epi32(s); }
+static inline vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
+static inline void vi_store(int32_t *p, vi v) { _mm256_storeu_si256((__m256i *)(void *)p, v); }
+/* As the tails of floats, which only moves bits. */
+static inline vi vi_load_n(const int32_t *p, size_t n)
 {
-    const __m256i wide = _mm256_cvtps_epi32(v);
-    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1));
+    return _mm256_castps_si256(vf_load_n((const float *)(const void *)p, n));
+}
+static inline void vi_store_n(int32_t *p, vi v, size_t n) { vf_store_n((float *)(void *)p, _mm256_castsi256_ps(v), n); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+/* sum + the four products of each word's unsigned bytes of a and signed bytes of b; without VNNI pairs are added in 16
+ * bits, so a's bytes must be at most 127 */
+static inline vi vi_dot(vi a, vi b, vi sum)
+{
+#if defined(__AVXVNNI__)
+    return _mm256_dpbusd_avx_epi32(sum, a, b);
+#else
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+#endif
+}
+/* rounded half to even */
+static inline vi vf_round(vf v) { return _mm256_cvtps_epi32(v); }
+/* v, which lies in 0 .. 255, as bytes */
+static inline void vi_store_u8(uint8_t *p, vi v)
+{
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
     _mm_storeu_si64(p, _mm_packus_epi16(words, words));
 }
+static inline void vf_store_u8(uint8_t *p, vf v) { vi_store_u8(p, vf_round(v)); }
+/* word with the low byte of v as its byte r, which was 0 */
+static inline vi vi_put_byte(vi word, vi v, size_t r)
+{
+    return _mm256_or_si256(word, _mm256_sllv_epi32(_mm256_and_si256(v, vi_set1(0xFF)), vi_set1((int32_t)(8 * r))));
+}
+/* v, or a where a is NaN */
+static inline vf vf_keep_nan(vf a, vf v) { return _mm256_blendv_ps(v, a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q)); }
 /* c - zero sums, as floats */
 static inline vf vf_from_dots(const int32_t *c, const int32_t *sums, int32_t zero)
 {

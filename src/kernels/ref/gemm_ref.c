@@ -5,7 +5,7 @@
  * Blocked just enough for the tests: a panel of B is copied so that the inner loop reads it in order whether or not B is
  * transposed, and ROWS x COLS sums live in registers.
  */
-#include "kernels/ref/gemm_ref.h"
+#include "kernels/kernels.h"
 
 enum { ROWS = 4, COLS = 8, K_BLOCK = 256, SHORT = 16 };
 
@@ -88,8 +88,8 @@ static void zero_rows(float *c, size_t ldc, size_t m, size_t n)
     }
 }
 
-void st_gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
-                 bool accumulate, float *c, size_t ldc)
+static void gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
+                     bool accumulate, float *c, size_t ldc)
 {
     if (k == 0 && !accumulate)
         zero_rows(c, ldc, m, n);
@@ -106,4 +106,28 @@ void st_gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a, siz
             }
         }
     }
+}
+
+/* Packed by columns, one to a panel: bᵀ without gaps. */
+static void gemm_pack_ref(float *packed, bool trans_b, size_t n, size_t k, const float *b, size_t ldb)
+{
+    for (size_t j = 0; j < n; j++) {
+        for (size_t kk = 0; kk < k; kk++)
+            packed[j * k + kk] = trans_b ? b[j * ldb + kk] : b[kk * ldb + j];
+    }
+}
+
+static void gemm_packed_ref(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *packed,
+                            bool accumulate, float *c, size_t ldc)
+{
+    gemm_ref(true, m, n, k, a, lda, packed, k, accumulate, c, ldc);
+}
+
+void st_kernels_set_gemm_ref(st_kernels *k)
+{
+    k->gemm = gemm_ref;
+    k->gemm_pack = gemm_pack_ref;
+    k->gemm_packed = gemm_packed_ref;
+    k->gemm_panel = 1;
+    k->gemm_name = "scalar";
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "kernels/kernels.h"
-#include "kernels/ref/gemm_ref.h"
 
 static void layer_norm_ref(float *y, const float *x, size_t n, const float *gamma, const float *beta, float eps)
 {
@@ -139,8 +138,6 @@ void st_kernels_set_ref(st_kernels *k)
 {
     *k = (st_kernels){
         .level = "ref",
-        .gemm_name = "scalar",
-        .gemm = st_gemm_ref,
         .layer_norm = layer_norm_ref,
         .add = add_ref,
         .add3 = add3_ref,
@@ -154,5 +151,6 @@ void st_kernels_set_ref(st_kernels *k)
         .winograd_in = winograd_in_ref,
         .winograd_out = winograd_out_ref,
     };
+    st_kernels_set_gemm_ref(k);
     st_kernels_set_int8_ref(k);
 }
