@@ -81,7 +81,7 @@ typedef struct st_model_info {
     int can_segment;          /* 1: phrases and exemplar boxes */
     int can_click;            /* 1: points, regions and masks: the weights hold the interactive part */
     int can_track;            /* 1: the weights hold the tracker (unused by this version) */
-    const char *cpu_level;    /* kernels in use: "ref", "avx2", "avx512", "neon" */
+    const char *cpu_level;    /* kernels in use: "ref", "avx2", "amx", ... (docs/cpu-levels.md) */
     const char *gemm;         /* how matrix products are made: "FMA tiles 12x32; int8: AMX", "scalar" */
     uint32_t n_threads;
     uint32_t own_input_size;  /* what the checkpoint says; input_size unless another was asked for */

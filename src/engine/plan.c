@@ -99,8 +99,9 @@ st_status st_plan_click(size_t *bytes, const st_model *m, size_t n_tokens, st_er
     return st_run_status(&run, err);
 }
 
-/* What a process needs besides: its program, the libraries' code and tables, code that oneDNN makes as it runs, and that
- * library's scratch memory in each thread. Measured, not computed (docs/SPEED.md), and about the same for every model. */
+/* What a process needs besides: its program, the libraries' code and tables, and each thread's stack. Measured, not computed
+ * (docs/SPEED.md), when oneDNN made the products: the code it generated, and its scratch memory in each thread, are still in these
+ * numbers. About the same for every model. */
 static uint64_t program_bytes(const st_model *m)
 {
     return (24u << 20) + ((uint64_t)st_pool_size(m->pool) << 21);

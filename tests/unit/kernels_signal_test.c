@@ -20,7 +20,7 @@
 
 enum { MAX_SIDE = 640, SIGNALS = 30, MAX_PRODUCTS = 200000 };
 
-/* Small, deep, and large ones: the library has other code for each. */
+/* Small, deep, and large ones; some end in part of a tile of rows or of a block of k. */
 static const struct {
     size_t m, n, k;
 } shapes[] = { { 96, 128, 588 }, { 96, 256, 640 }, { 192, 256, 512 }, { 16, 64, 640 }, { 288, 640, 256 } };
