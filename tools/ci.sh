@@ -3,7 +3,7 @@
 #   style    include rule, banned functions, looks of the text, size gate, commit subjects, and tests of these checks
 #   build    with GCC and with Clang, warnings are errors
 #   test     all tests, GCC, at the best CPU level
-#   levels   all tests again at each lower CPU level
+#   levels   the tests whose answers depend on the kernels, again at lower CPU levels
 #   asan     all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan     the threaded tests under ThreadSanitizer
 #   arm      kernels and kcheck, cross-built for 64-bit Arm, under qemu-user; and on older x86-64 CPUs

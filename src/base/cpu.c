@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,14 +37,15 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* Asks Linux for AMX's tiles, for all threads of this process; refused where the kernel does not know them. */
+/* Asks Linux for AMX's tiles, for all threads of this process; refused where the kernel does not know them, or where a thread's signal
+ * stack is too small for their registers. Once lent, small signal stacks are refused: so they are not asked for under another mask. */
 static int may_use_tiles(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 
-static unsigned supported_levels(void)
+static unsigned supported_levels(bool tiles_too)
 {
     const unsigned ref = 1u << ST_CPU_REF;
     const uint64_t ymm_state = 0x6, zmm_state = 0xE6, tile_state = 0x60000; /* XCR0: xmm + ymm; and opmask, zmm upper halves, zmm16-31; AMX */
@@ -62,18 +64,20 @@ static unsigned supported_levels(void)
     levels |= 1u << ST_CPU_AVX512;
     if (!(ecx >> 11 & 1)) return levels;
     levels |= 1u << ST_CPU_AVX512_VNNI;
-    if ((edx & amx_bits) == amx_bits && (xcr0 & tile_state) == tile_state && may_use_tiles()) levels |= 1u << ST_CPU_AMX;
+    if ((edx & amx_bits) == amx_bits && (xcr0 & tile_state) == tile_state && tiles_too && may_use_tiles()) levels |= 1u << ST_CPU_AMX;
     return levels;
 }
 #elif defined(__aarch64__)
-static unsigned supported_levels(void)
+static unsigned supported_levels(bool tiles_too)
 {
+    (void)tiles_too;
     const unsigned base = 1u << ST_CPU_REF | 1u << ST_CPU_NEON; /* NEON belongs to the base architecture */
     return getauxval(AT_HWCAP) & HWCAP_ASIMDDP ? base | 1u << ST_CPU_NEON_DOT : base;
 }
 #else
-static unsigned supported_levels(void)
+static unsigned supported_levels(bool tiles_too)
 {
+    (void)tiles_too;
     return 1u << ST_CPU_REF;
 }
 #endif
@@ -115,12 +119,13 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find(void)
 {
-    found.supported = supported_levels();
+    const char *mask = getenv("ST_CPU_MASK");
+    const bool masked = mask && *mask;
+    found.supported = supported_levels(!masked || strcmp(mask, level_names[ST_CPU_AMX]) == 0);
     for (unsigned level = 0; level < N_LEVELS; level++)
         if (found.supported >> level & 1) found.best = (st_cpu_level)level;
     read_name(found.name, sizeof found.name);
-    const char *mask = getenv("ST_CPU_MASK");
-    if (mask && *mask) apply_mask(&found, mask);
+    if (masked) apply_mask(&found, mask);
 }
 
 static const facts *get(void)

@@ -104,16 +104,23 @@ static void destroy(st_pool *pool)
     st_free(pool);
 }
 
+/* A matrix product lays its blocks on the stack (kernels/kernels.h): some C libraries would give a thread less than that. */
+enum { STACK_BYTES = 2 << 20 };
+
 /* Starts the workers with every signal blocked: a program's handlers run on the program's own threads. */
 static st_status start_workers(st_pool *pool, st_error *err)
 {
     sigset_t all, old;
-    int failure = 0;
+    pthread_attr_t attr;
+    int failure = pthread_attr_init(&attr);
     unsigned n = 0;
+    if (failure != 0) return st_fail(err, ST_ERR_NOMEM, "cannot start threads (error %d)", failure);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (n + 1 < pool->size && (failure = pthread_create(&pool->workers[n], NULL, worker_main, pool)) == 0) n++;
+    while (n + 1 < pool->size && (failure = pthread_create(&pool->workers[n], &attr, worker_main, pool)) == 0) n++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
     if (failure == 0) return ST_OK;
     stop_workers(pool, n);
     return st_fail(err, ST_ERR_NOMEM, "cannot start thread %u of %u: the system refuses more threads (error %d)", n + 2,

@@ -1,7 +1,7 @@
 /* pool.h: one fork-join pool per model. Sessions on several threads share it; a caller always works on its own job.
  *
  * Work is cut into items whose size depends on neither the number of threads nor the batch, and each item is computed by one thread in a fixed
- * order: that is what makes results bit-equal for any number of threads.
+ * order: that is what makes results bit-equal for any number of threads. Only exact arithmetic (int8 products) may be cut by the number of threads.
  */
 #ifndef ST_BASE_POOL_H
 #define ST_BASE_POOL_H

@@ -8,6 +8,7 @@
 #include "tensor/tensor.h"
 
 #include <math.h>
+#include <string.h>
 #include "base/checked.h"
 #include "tensor/attention_int8.h"
 
@@ -118,7 +119,8 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     b.total = b.max + job->query_block;
     for (size_t i = 0; i < b.n; i++) {
         const float *q = a->q + (seq * a->n_q + b.first + i) * a->ld_q + b.head * d;
-        for (size_t c = 0; c < d; c++) b.q[i * d + c] = q[c] * job->scale;
+        memcpy(b.q + i * d, q, d * sizeof *q);
+        job->k->scale(b.q + i * d, job->scale, d);
         b.max[i] = -INFINITY;
         b.total[i] = 0.0f;
     }
@@ -128,7 +130,8 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     }
     for (size_t i = 0; i < b.n; i++) {
         float *out = a->out + (seq * a->n_q + b.first + i) * a->ld_out + b.head * d;
-        for (size_t c = 0; c < d; c++) out[c] = b.sum[i * d + c] / b.total[i];
+        memcpy(out, b.sum + i * d, d * sizeof *out);
+        job->k->scale(out, 1.0f / b.total[i], d);
     }
 }
 

@@ -185,7 +185,8 @@ static void attention_item(void *arg, size_t item, unsigned slot)
         absorb_keys(job, &b, seq, head, key0, a->n_k - key0 < job->key_block ? a->n_k - key0 : job->key_block);
     for (size_t i = 0; i < b.n; i++) {
         float *out = a->out + (seq * a->n_q + first + i) * a->ld_out + head * d;
-        for (size_t c = 0; c < d; c++) out[c] = b.sum[i * d + c] / b.total[i];
+        memcpy(out, b.sum + i * d, d * sizeof *out);
+        job->k->scale(out, 1.0f / b.total[i], d);
     }
 }
 

@@ -80,13 +80,24 @@ static void run_linear(const st_run *run, const st_linear *l, const float *packe
     if (rows == 0) return;
     st_run_count(run, rows, l->n_out, l->n_in);
     if (run->watch && !st_run_idle(run)) run->watch(run->watch_user, l, x, ldx, rows);
-    if (st_run_int8(run, l)) st_linear_int8_run(run, l, x, ldx, rows, y, ldy, act, accumulate);
+    if (st_run_int8(run, l)) st_linear_int8_run(run, 1, &l, x, ldx, rows, &y, ldy, act, accumulate);
     if (!l->int8.values || st_run_planning(run)) run_packed(run, l, packed, x, ldx, rows, y, ldy, act, accumulate); /* the plan is for layers of both kinds */
 }
 
 void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act, bool accumulate)
 {
     run_linear(run, l, NULL, x, ldx, rows, y, ldy, act, accumulate);
+}
+
+void st_qkv_run(const st_run *run, const st_linear *q, const st_linear *k, const st_linear *v, const float *x, size_t rows, float *const y[3])
+{
+    const st_linear *const layers[3] = {q, k, v};
+    const size_t width = q->n_out;
+    bool together = rows > 0;
+    for (size_t i = 0; i < 3; i++) together = together && st_run_int8(run, layers[i]) && layers[i]->n_out == width;
+    if (together) st_linear_int8_run(run, 3, layers, x, q->n_in, rows, y, width, ST_ACT_NONE, false);
+    for (size_t i = 0; i < 3 && (!together || st_run_planning(run)); i++)
+        run_linear(run, layers[i], NULL, x, q->n_in, rows, y[i], width, ST_ACT_NONE, false);
 }
 
 void st_mlp_run(const st_run *run, const st_linear *layers, size_t n_layers, const float *x, size_t rows, float *y)
@@ -110,6 +121,10 @@ static const float *pack_for_chunks(const st_run *run, const st_linear *l, size_
 
 void st_feed_forward(const st_run *run, const st_linear *fc1, const st_linear *fc2, st_act act, const float *x, size_t rows, float *y)
 {
+    if (rows > FEW_ROWS && st_run_int8(run, fc1) && st_run_int8(run, fc2)) {
+        st_feed_forward_int8(run, fc1, fc2, act, x, rows, y);
+        if (!st_run_planning(run)) return; /* the plan is for layers of both kinds */
+    }
     const size_t mark = st_arena_mark(run->arena);
     float *hidden = st_run_floats(run, rows < HIDDEN_ROWS ? rows : HIDDEN_ROWS, fc1->n_out); /* [<= HIDDEN_ROWS, ffn] */
     const float *packed1 = pack_for_chunks(run, fc1, rows), *packed2 = pack_for_chunks(run, fc2, rows);

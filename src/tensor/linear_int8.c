@@ -1,89 +1,157 @@
-/* linear_int8.c: a linear layer whose weights are int8 (weights/int8.h): activations become bytes with a scale and a zero
+/* linear_int8.c: linear layers whose weights are int8 (weights/int8.h): activations become bytes with a scale and a zero
  * point per row ("dynamic, per token"), products are added in 32-bit integers, and the sums become floats tile by tile
  * while they are in cache. A row's bytes depend on that row alone and integer sums are exact, so results depend on
- * neither tiling nor threads nor what else is in the batch.
+ * neither tiling nor threads nor what else is in the batch: here the cut of the work may follow the number of threads.
+ *
+ * Many rows: an item is a block of rows, which become bytes and go through all columns of one layer or of several, with the
+ * weights packed once. Few rows: the rows become bytes, then an item is some columns.
  */
 #include "tensor/linear_int8.h"
 
 #include "base/checked.h"
 #include "tensor/packed.h"
 
-enum { TILE_ROWS = 576, TILE_COLS = 512, TILE_COLS_FEW_ROWS = 128, FEW_ROWS = 96, QUANTIZE_ROWS = 32 };
+/* Blocks are high enough to use a weight often while it is in cache: measured (docs/SPEED.md, "int8: blocks of rows"). */
+enum { MOST_ROWS = 288, LEAST_ROWS = 64, TILE_COLS = 128, FEW_ROWS = 96, MOST_LAYERS = 3 };
 
-typedef struct int8_job {
-    const st_kernels *k;
-    const st_linear *l;
-    const float *x;
-    float *y;
-    size_t ldx, ldy, rows, tile_cols, n_col_tiles;
-    st_act act;
-    bool accumulate;
-    const int8_t *packed; /* weights; NULL: few rows */
+/* One thread's room for one block of rows. */
+typedef struct desk {
     uint8_t *bytes; /* [rows, n_in] */
     float *scale;   /* [rows] */
     int32_t *zero;  /* [rows] */
-    int32_t *sums;  /* per slot [TILE_ROWS, tile_cols] */
+    int32_t *sums;  /* [rows, TILE_COLS] */
+    float *hidden;  /* [rows, n_hidden]; feed-forward only */
+} desk;
+
+typedef struct int8_job {
+    const st_kernels *k;
+    const st_linear *layer[MOST_LAYERS]; /* a feed-forward's two, one after the other; else side by side */
+    const int8_t *packed[MOST_LAYERS];
+    float *y[MOST_LAYERS];
+    size_t n_layers;
+    const float *x;
+    size_t ldx, ldy, rows, block_rows;
+    st_act act;
+    bool accumulate;
+    desk *desks; /* per slot */
 } int8_job;
 
-static void quantize_item(void *arg, size_t item, unsigned slot)
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+static void quantize_rows(const st_kernels *k, const st_linear *l, const desk *d, const float *x, size_t ldx, size_t rows)
 {
-    (void)slot;
-    const int8_job *job = arg;
-    const size_t n = job->l->n_in,
-                 end = (item + 1) * QUANTIZE_ROWS < job->rows ? (item + 1) * QUANTIZE_ROWS : job->rows;
-    for (size_t r = item * QUANTIZE_ROWS; r < end; r++)
-        job->k->quantize(job->bytes + r * n, &job->scale[r], &job->zero[r], job->x + r * job->ldx, job->l->int8.smooth,
-                         n, job->k->u8_max);
+    for (size_t r = 0; r < rows; r++)
+        k->quantize(d->bytes + r * l->n_in, &d->scale[r], &d->zero[r], x + r * ldx, l->int8.smooth, l->n_in, k->u8_max);
 }
 
-static void product_item(void *arg, size_t item, unsigned slot)
+/* A tile of sums [rows, cols] of columns col .. becomes y. */
+static void finish(const st_kernels *k, const st_linear *l, const desk *d, size_t rows, size_t col, size_t cols, float *y, size_t ldy, st_act act,
+                   bool accumulate)
 {
-    const int8_job *job = arg;
-    const st_int8_view *w = &job->l->int8;
-    const size_t row = item / job->n_col_tiles * TILE_ROWS, col = item % job->n_col_tiles * job->tile_cols;
-    const size_t rows = job->rows - row < TILE_ROWS ? job->rows - row : TILE_ROWS;
-    const size_t cols = job->l->n_out - col < job->tile_cols ? job->l->n_out - col : job->tile_cols;
-    const size_t k = job->l->n_in;
-    int32_t *sums = job->sums + slot * TILE_ROWS * job->tile_cols;
-    if (job->packed)
-        job->k->gemm_u8s8_packed(rows, cols, k, job->bytes + row * k, k, job->packed + col * st_int8_depth(k), sums, cols);
-    else
-        job->k->gemm_u8s8(rows, cols, k, job->bytes + row * k, k, w->values + col * k, k, sums, cols);
+    const st_int8_view *w = &l->int8;
     for (size_t r = 0; r < rows; r++) {
-        float *y = job->y + (row + r) * job->ldy + col;
-        job->k->dequantize(y, sums + r * cols, cols, job->scale[row + r], job->zero[row + r], w->scale + col,
-                           w->sums + col, job->l->bias ? job->l->bias + col : NULL, job->accumulate);
-        if (job->act == ST_ACT_RELU) job->k->relu(y, cols);
-        if (job->act == ST_ACT_GELU) job->k->gelu(y, cols);
+        float *row = y + r * ldy + col;
+        k->dequantize(row, d->sums + r * cols, cols, d->scale[r], d->zero[r], w->scale + col, w->sums + col, l->bias ? l->bias + col : NULL, accumulate);
+        if (act == ST_ACT_RELU) k->relu(row, cols);
+        if (act == ST_ACT_GELU) k->gelu(row, cols);
     }
 }
 
-/* Widths are whole panels, and a row of tiles is about evenly cut. */
-static void cut_columns(int8_job *job)
+/* A block of rows through all columns of a layer. */
+static void rows_through(const st_kernels *k, const st_linear *l, const int8_t *packed, const desk *d, const float *x, size_t ldx, size_t rows, float *y,
+                         size_t ldy, st_act act, bool accumulate)
 {
-    const size_t n_out = job->l->n_out, widest = job->rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
-    const size_t n_tiles = (n_out + widest - 1) / widest;
-    job->tile_cols = st_round_up((n_out + n_tiles - 1) / n_tiles, ST_GEMM_PANELS);
-    job->n_col_tiles = (n_out + job->tile_cols - 1) / job->tile_cols;
+    quantize_rows(k, l, d, x, ldx, rows);
+    for (size_t col = 0; col < l->n_out; col += TILE_COLS) {
+        const size_t cols = least(TILE_COLS, l->n_out - col);
+        k->gemm_u8s8_packed(rows, cols, l->n_in, d->bytes, l->n_in, packed + col * st_int8_depth(l->n_in), d->sums, cols);
+        finish(k, l, d, rows, col, cols, y, ldy, act, accumulate);
+    }
 }
 
-void st_linear_int8_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y,
+static void block_item(void *arg, size_t item, unsigned slot)
+{
+    const int8_job *job = arg;
+    const size_t row = item * job->block_rows, rows = least(job->block_rows, job->rows - row);
+    for (size_t i = 0; i < job->n_layers; i++)
+        rows_through(job->k, job->layer[i], job->packed[i], &job->desks[slot], job->x + row * job->ldx, job->ldx, rows, job->y[i] + row * job->ldy,
+                     job->ldy, job->act, job->accumulate);
+}
+
+static void feed_forward_item(void *arg, size_t item, unsigned slot)
+{
+    const int8_job *job = arg;
+    const desk *d = &job->desks[slot];
+    const size_t row = item * job->block_rows, rows = least(job->block_rows, job->rows - row), n_hidden = job->layer[0]->n_out;
+    rows_through(job->k, job->layer[0], job->packed[0], d, job->x + row * job->ldx, job->ldx, rows, d->hidden, n_hidden, job->act, false);
+    rows_through(job->k, job->layer[1], job->packed[1], d, d->hidden, n_hidden, rows, job->y[0] + row * job->ldy, job->ldy, ST_ACT_NONE, true);
+}
+
+/* Few rows: some columns of layer 0; the rows are bytes already. */
+static void columns_item(void *arg, size_t item, unsigned slot)
+{
+    const int8_job *job = arg;
+    const st_linear *l = job->layer[0];
+    desk d = job->desks[0]; /* all but the sums are shared */
+    d.sums = job->desks[slot].sums;
+    const size_t col = item * TILE_COLS, cols = least(TILE_COLS, l->n_out - col), k = l->n_in;
+    job->k->gemm_u8s8(job->rows, cols, k, d.bytes, k, l->int8.values + col * k, k, d.sums, cols);
+    finish(job->k, l, &d, job->rows, col, cols, job->y[0], job->ldy, job->act, job->accumulate);
+}
+
+static void make_desks(const st_run *run, int8_job *job, size_t n_in, size_t n_hidden)
+{
+    const size_t n = st_pool_size(run->pool), rows = job->block_rows;
+    job->desks = st_arena_alloc(run->arena, n, sizeof *job->desks);
+    for (size_t i = 0; i < n; i++) {
+        const desk d = {.bytes = st_arena_alloc(run->arena, rows * n_in, 1), .scale = st_run_floats(run, rows, 1),
+                        .zero = st_arena_alloc(run->arena, rows, sizeof(int32_t)), .sums = st_arena_alloc(run->arena, rows * TILE_COLS, sizeof(int32_t)),
+                        .hidden = n_hidden ? st_run_floats(run, rows, n_hidden) : NULL};
+        if (!st_run_idle(run)) job->desks[i] = d;
+    }
+}
+
+/* About two blocks for each thread, in whole tiles of AMX. */
+static void cut_rows(const st_run *run, int8_job *job)
+{
+    const size_t share = st_round_up((job->rows + 2 * st_pool_size(run->pool) - 1) / (2 * st_pool_size(run->pool)), 32);
+    job->block_rows = least(share > LEAST_ROWS ? share : LEAST_ROWS, MOST_ROWS);
+}
+
+void st_linear_int8_run(const st_run *run, size_t n, const st_linear *const *layers, const float *x, size_t ldx, size_t rows, float *const *y,
                         size_t ldy, st_act act, bool accumulate)
 {
-    if (rows == 0) return;
     const size_t mark = st_arena_mark(run->arena);
-    int8_job job = {
-        .k = run->k, .l = l, .x = x, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate
-    };
-    cut_columns(&job);
-    job.packed = rows > FEW_ROWS ? st_pack_s8_run(run, l->int8.values, l->n_out, l->n_in) : NULL;
-    job.bytes = st_arena_alloc(run->arena, rows * l->n_in, 1);
-    job.scale = st_run_floats(run, rows, 1);
-    job.zero = st_arena_alloc(run->arena, rows, sizeof *job.zero);
-    job.sums = st_arena_alloc(run->arena, st_pool_size(run->pool) * TILE_ROWS * job.tile_cols, sizeof *job.sums);
-    if (!st_run_idle(run)) {
-        st_run_parallel(run, (rows + QUANTIZE_ROWS - 1) / QUANTIZE_ROWS, quantize_item, &job);
-        st_run_parallel(run, (rows + TILE_ROWS - 1) / TILE_ROWS * job.n_col_tiles, product_item, &job);
+    int8_job job = {.k = run->k, .n_layers = n, .x = x, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate};
+    for (size_t i = 0; i < n; i++) {
+        job.layer[i] = layers[i];
+        job.y[i] = y[i];
+        if (rows > FEW_ROWS) job.packed[i] = st_pack_s8_run(run, layers[i]->int8.values, layers[i]->n_out, layers[i]->n_in);
     }
+    cut_rows(run, &job);
+    if (rows <= FEW_ROWS) job.block_rows = rows;
+    make_desks(run, &job, layers[0]->n_in, 0);
+    if (!st_run_idle(run) && rows > FEW_ROWS) {
+        st_run_parallel(run, (rows + job.block_rows - 1) / job.block_rows, block_item, &job);
+    } else if (!st_run_idle(run)) {
+        for (size_t i = 0; i < n; i++) {
+            job.layer[0] = layers[i];
+            job.y[0] = y[i];
+            quantize_rows(run->k, layers[i], &job.desks[0], x, ldx, rows);
+            st_run_parallel(run, (layers[i]->n_out + TILE_COLS - 1) / TILE_COLS, columns_item, &job);
+        }
+    }
+    st_arena_rewind(run->arena, mark);
+}
+
+void st_feed_forward_int8(const st_run *run, const st_linear *fc1, const st_linear *fc2, st_act act, const float *x, size_t rows, float *y)
+{
+    const size_t mark = st_arena_mark(run->arena);
+    int8_job job = {.k = run->k, .layer = {fc1, fc2}, .y = {y}, .x = x, .ldx = fc1->n_in, .ldy = fc2->n_out, .rows = rows, .act = act};
+    job.packed[0] = st_pack_s8_run(run, fc1->int8.values, fc1->n_out, fc1->n_in);
+    job.packed[1] = st_pack_s8_run(run, fc2->int8.values, fc2->n_out, fc2->n_in);
+    cut_rows(run, &job);
+    make_desks(run, &job, fc1->n_in > fc2->n_in ? fc1->n_in : fc2->n_in, fc1->n_out);
+    if (!st_run_idle(run)) st_run_parallel(run, (rows + job.block_rows - 1) / job.block_rows, feed_forward_item, &job);
     st_arena_rewind(run->arena, mark);
 }

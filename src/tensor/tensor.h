@@ -17,6 +17,8 @@ typedef enum st_act { ST_ACT_NONE = 0, ST_ACT_RELU, ST_ACT_GELU } st_act;
 /* y[rows, n_out] = act(x · Wᵀ + b); with `accumulate`, y += x · Wᵀ + b instead (act must be none): a residual add. */
 void st_linear_run(const st_run *run, const st_linear *l, const float *x, size_t ldx, size_t rows, float *y, size_t ldy, st_act act,
                    bool accumulate);
+/* y[0], y[1], y[2] [rows, n_out] = x · Wᵀ + b of a self-attention's q, k and v, which see the same dense x. */
+void st_qkv_run(const st_run *run, const st_linear *q, const st_linear *k, const st_linear *v, const float *x, size_t rows, float *const y[3]);
 /* A chain of linear layers with ReLU between, none after the last; x [rows, n_in] -> y [rows, n_out], both dense. */
 void st_mlp_run(const st_run *run, const st_linear *layers, size_t n_layers, const float *x, size_t rows, float *y);
 /* y += fc2(act(fc1(x))): the feed-forward half of a transformer block. x, y [rows, width] dense. Hidden rows are made a chunk at a time. */

@@ -107,9 +107,7 @@ static void attend(const st_run *run, const st_vision *v, const st_vit_block *b,
         if (rows != n * n) memset(y, 0, rows * V * sizeof *y);
         st_run_parallel(run, n, window_item, &sort);
     }
-    st_linear_run(run, &b->q, y, V, rows, q, V, ST_ACT_NONE, false);
-    st_linear_run(run, &b->k, y, V, rows, k, V, ST_ACT_NONE, false);
-    st_linear_run(run, &b->v, y, V, rows, val, V, ST_ACT_NONE, false);
+    st_qkv_run(run, &b->q, &b->k, &b->v, y, rows, (float *const[]){q, k, val});
     const float *table = global ? v->rope_global : v->rope_window;
     st_rope_run(run, q, V, rows, d->vit_heads, head, table, len);
     st_rope_run(run, k, V, rows, d->vit_heads, head, table, len);

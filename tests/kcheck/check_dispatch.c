@@ -74,7 +74,7 @@ static void check_complete(void)
         if (!k->gemm || !k->gemm_pack || !k->gemm_packed || !k->gemm_name || !k->layer_norm || !k->add || !k->add3 || !k->scale ||
             !k->relu || !k->gelu || !k->max || !k->exp_sum || !k->rope || !k->moments || !k->winograd_in || !k->winograd_out ||
             !k->gemm_u8s8 || !k->gemm_s8_pack || !k->gemm_u8s8_packed || !k->gemm_u8s8_name || !k->quantize || !k->quantize_s8 ||
-            !k->exp_u8 || !k->dequantize)
+            !k->exp_u8 || !k->peaks || !k->pack_values || !k->dequantize_max || !k->dequantize)
             kc_fail("a kernel is missing");
         if (k->gemm_panel == 0 || ST_GEMM_PANELS % k->gemm_panel != 0)
             kc_fail("panels of %zu columns", k->gemm_panel);

@@ -148,9 +148,92 @@ static void check_exp_u8(const st_kernels *k, size_t n)
         most = x[i] > most ? x[i] : most;
     }
     if (n > 1) x[0] = -INFINITY;
-    KC_CALL(k->exp_u8(got, x, n, most, k->u8_max));
-    for (size_t i = 0; i < n && !kc_failed(); i++)
+    int32_t sum = 0, want = 0;
+    KC_CALL(sum = k->exp_u8(got, x, n, most, k->u8_max));
+    for (size_t i = 0; i < n && !kc_failed(); i++) {
         kc_near(i, (double)got[i], (double)k->u8_max * exp((double)(x[i] - most)), 0.5001);
+        want += got[i];
+    }
+    if (sum != want) kc_fail("the bytes' sum is %d, not %d", (int)want, (int)sum);
+    kc_end();
+}
+
+/* Exact: a magnitude, or NaN, is one of its inputs'. */
+static void check_peaks(const st_kernels *k, size_t n)
+{
+    if (!kc_begin("peaks n=%zu", n))
+        return;
+    float *x = kc_floats(n), *got = kc_floats(n), *want = kc_floats(n);
+    kc_fill(x, n, false);
+    kc_fill(want, n, false);
+    for (size_t i = 0; i < n; i++)
+        want[i] = fabsf(want[i]);
+    x[n / 2] = n % 2 ? NAN : -INFINITY;
+    if (n > 3) want[n - 2] = NAN;
+    memcpy(got, want, n * sizeof *got);
+    KC_CALL(k->peaks(got, x, n));
+    scalar()->peaks(want, x, n);
+    for (size_t i = 0; i < n; i++)
+        if (!kc_same(i, got[i], want[i]))
+            break;
+    kc_end();
+}
+
+/* What a product with the packed values gives is what one with the scalar level's bytes gives. */
+static void check_pack_values(const st_kernels *k, size_t rows, size_t n)
+{
+    if (!kc_begin("pack_values %zux%zu", rows, n))
+        return;
+    const size_t ld = n + 3, depth = st_int8_depth(rows);
+    float *x = kc_floats((rows - 1) * ld + n), *inverse = kc_floats(n);
+    uint8_t *ones = bytes(depth * depth, 1);
+    int8_t *packed = bytes(st_packed_floats(k, n, depth), 1), *want = bytes(n * depth, 1);
+    int32_t *got = bytes(rows * n, sizeof *got);
+    kc_fill(x, (rows - 1) * ld + n, false);
+    for (size_t j = 0; j < n; j++)
+        inverse[j] = (float)kc_uniform(1.0, 127.0);
+    for (size_t i = 0; i < rows; i++) { /* the unit matrix: the product is the bytes */
+        for (size_t r = 0; r < rows; r++)
+            ones[i * rows + r] = i == r;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t j = 0; j < n; j++)
+            x[i * ld + j] = (float)kc_uniform(-1.0, 1.0) * 127.0f / inverse[j];
+    }
+    KC_CALL(k->pack_values(packed, rows, n, x, ld, inverse));
+    scalar()->pack_values(want, rows, n, x, ld, inverse);
+    KC_CALL(k->gemm_u8s8_packed(rows, n, rows, ones, rows, packed, got, n));
+    for (size_t i = 0; i < rows * n && !kc_failed(); i++) {
+        if (got[i] != want[i % n * depth + i / n]) kc_fail("row %zu, channel %zu: %d, want %d", i / n, i % n, (int)got[i], want[i % n * depth + i / n]);
+    }
+    kc_end();
+}
+
+static void check_dequantize_max(const st_kernels *k, size_t n)
+{
+    if (!kc_begin("dequantize_max n=%zu", n))
+        return;
+    int32_t *c = bytes(n, 4), *sums = bytes(n, 4);
+    float *scale = kc_floats(n), *got = kc_floats(n), *want = kc_floats(n);
+    for (int shape = 0; shape < 3 && !kc_failed(); shape++) {
+        kc_fill(scale, n, false);
+        for (size_t i = 0; i < n; i++) {
+            c[i] = kc_int(-(1 << 28), shape == 1 ? -1000000 : 1 << 28);
+            sums[i] = kc_int(-(1 << 10), 1 << 10);
+        }
+        if (shape == 2) scale[n / 2] = NAN;
+        float most = 0.0f;
+        KC_CALL(most = k->dequantize_max(got, c, n, 0.01f, 131, scale, sums));
+        const float want_most = scalar()->dequantize_max(want, c, n, 0.01f, 131, scale, sums);
+        if (shape == 2) {
+            if (!isnan(most)) kc_fail("NaN came out as %g", (double)most);
+            continue;
+        }
+        kc_same(n, most, want_most);
+        for (size_t i = 0; i < n; i++)
+            if (!kc_same(i, got[i], want[i]))
+                break;
+    }
     kc_end();
 }
 
@@ -189,6 +272,9 @@ void kc_int8(const st_kernels *k)
         check_quantize(k, kc_sizes[i], i % 2 == 0);
         check_quantize_s8(k, kc_sizes[i]);
         check_exp_u8(k, kc_sizes[i]);
+        check_peaks(k, kc_sizes[i]);
+        check_dequantize_max(k, kc_sizes[i]);
+        if (kc_sizes[i] < 200) check_pack_values(k, kc_sizes[i], kc_sizes[kc_n_sizes - 1 - i] % 90 + 1);
         for (int way = 0; way < 4; way++)
             check_dequantize(k, kc_sizes[i], way % 2, way / 2);
     }

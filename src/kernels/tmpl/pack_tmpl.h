@@ -34,8 +34,10 @@ static void FN(pack_turned)(float *panel, size_t step, const unsigned char *b, s
         const size_t at = 4 * w, left = at < n_bytes ? n_bytes - at : 0;
         if (left >= 4 * VF_N && n_cols >= VF_N) {
             GEMM_UNROLL
-            for (size_t j = 0; j < VF_N; j++)
+            for (size_t j = 0; j < VF_N; j++) {
+                __builtin_prefetch(b + (j + VF_N) * ld_bytes + at); /* the next columns: too many streams for the CPU to foresee */
                 r[j] = vf_load_bits(b + j * ld_bytes + at);
+            }
         } else {
             for (size_t j = 0; j < VF_N; j++)
                 r[j] = j >= n_cols || left == 0 ? vf_set1(0.0f)
