@@ -4,8 +4,8 @@
 
 #include "base/pool.h"
 
-/* 10^9 operations a second of c [rows, n] = a [rows, k] · bᵀ, b [n, k], in fp32, cut into tiles for the pool's threads, each a
- * single-threaded call; the best of some repeats. 0 when the build found no oneDNN, or the library refuses. */
-double onednn_rate(st_pool *pool, size_t rows, size_t n, size_t k, const float *a, const float *b, float *c);
+/* Seconds of one c [rows, n] = a [rows, k] · bᵀ, b [n, k], in fp32, cut into tiles for the pool's threads, each a single-threaded
+ * call. 0 when the build found no oneDNN, or the library refuses. */
+double onednn_seconds(st_pool *pool, size_t rows, size_t n, size_t k, const float *a, const float *b, float *c);
 
 #endif

@@ -13,6 +13,7 @@ static inline bool st_range_fits(uint64_t offset, uint64_t length, uint64_t size
 {
     return offset <= size && length <= size - offset;
 }
+static inline size_t st_least(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t st_round_up(size_t n, size_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 #endif

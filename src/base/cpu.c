@@ -20,7 +20,7 @@
 
 typedef struct facts {
     st_cpu_level best;      /* after the mask */
-    unsigned supported;     /* bit per st_cpu_level, before the mask */
+    unsigned supported;     /* bit per st_cpu_level; the mask does not count, but AMX is not there when it names a lower level */
     st_error mask_error;    /* status ST_OK: the mask is fine or absent */
     char name[128];
 } facts;
@@ -38,7 +38,7 @@ static uint64_t read_xcr0(void)
 }
 
 /* Asks Linux for AMX's tiles, for all threads of this process; refused where the kernel does not know them, or where a thread's signal
- * stack is too small for their registers. Once lent, small signal stacks are refused: so they are not asked for under another mask. */
+ * stack is too small for their registers. Once lent, small signal stacks are refused: so they are not asked for where the mask names another level. */
 static int may_use_tiles(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -100,10 +100,17 @@ static void read_name(char *name, size_t size)
     if (f) fclose(f);
 }
 
-static void apply_mask(facts *f, const char *mask)
+/* The level that the mask names; N_LEVELS: none. */
+static size_t level_called(const char *mask)
 {
     size_t level = 0;
     while (level < N_LEVELS && strcmp(mask, level_names[level]) != 0) level++;
+    return level;
+}
+
+static void apply_mask(facts *f, const char *mask)
+{
+    const size_t level = level_called(mask);
     if (level == N_LEVELS) {
         (void)!st_fail(&f->mask_error, ST_ERR_INVALID_ARG,
                        "ST_CPU_MASK is ignored: expected ref, avx2, avx2-vnni, avx512, avx512-vnni, amx, neon or neon-dot, got \"%s\"", mask);
@@ -121,9 +128,12 @@ static void find(void)
 {
     const char *mask = getenv("ST_CPU_MASK");
     const bool masked = mask && *mask;
-    found.supported = supported_levels(!masked || strcmp(mask, level_names[ST_CPU_AMX]) == 0);
-    for (unsigned level = 0; level < N_LEVELS; level++)
-        if (found.supported >> level & 1) found.best = (st_cpu_level)level;
+    const unsigned without_tiles = supported_levels(false);
+    const size_t level = masked ? level_called(mask) : N_LEVELS;
+    const bool lowers = level < N_LEVELS && (without_tiles >> level & 1); /* then nobody will use the tiles */
+    found.supported = lowers ? without_tiles : supported_levels(true);
+    for (unsigned i = 0; i < N_LEVELS; i++)
+        if (found.supported >> i & 1) found.best = (st_cpu_level)i;
     read_name(found.name, sizeof found.name);
     if (masked) apply_mask(&found, mask);
 }

@@ -23,7 +23,7 @@ typedef enum st_cpu_level {
 st_cpu_level st_cpu_best(void);
 const char *st_cpu_mask_error(void); /* NULL, or why ST_CPU_MASK was ignored */
 const char *st_cpu_level_name(st_cpu_level level);
-/* 1 when this CPU can run `level` (ignores the mask). */
+/* 1 when this CPU can run `level`. ST_CPU_MASK does not count, but for AMX: its tiles are not asked for where a lower level will do. */
 int st_cpu_supports(st_cpu_level level);
 /* Threads worth starting: CPU affinity, lowered by the cgroup's CPU quota (v1 and v2), at least 1. */
 unsigned st_cpu_default_threads(void);

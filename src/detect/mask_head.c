@@ -61,8 +61,15 @@ static void dot_item(void *arg, size_t item, unsigned slot)
 void st_mask_logits(const st_run *run, const st_detect *d, const float *pixels, const float *states, size_t n, float *logits)
 {
     const size_t mark = st_arena_mark(run->arena), D = d->dims->width, n_pixels = 16 * (size_t)d->dims->grid * d->dims->grid;
-    float *embed = st_run_floats(run, n, D), *folded = st_run_floats(run, n, D), *offset = st_run_floats(run, n, 1);
-    st_mlp_run(run, d->mask.embed, 3, states, n, embed);
+    /* Never few rows, which would be added up in another order: a mask's bits do not hang on how many others are kept. */
+    const size_t rows = n > ST_GEMM_FEW_ROWS ? n : ST_GEMM_FEW_ROWS + 1;
+    float *padded = st_run_floats(run, rows, D), *embed = st_run_floats(run, rows, D);
+    float *folded = st_run_floats(run, n, D), *offset = st_run_floats(run, n, 1);
+    if (!st_run_idle(run) && n > 0) {
+        memcpy(padded, states, n * D * sizeof *padded);
+        memset(padded + n * D, 0, (rows - n) * D * sizeof *padded);
+    }
+    st_mlp_run(run, d->mask.embed, 3, padded, rows, embed);
     st_run_probe(run, embed, n, D, "mask.embed");
     st_run_count(run, n, n_pixels, D);
     if (!st_run_idle(run) && n > 0) {

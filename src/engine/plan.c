@@ -134,7 +134,7 @@ static void describe(st_model *m)
     const st_weights_info *w = &m->weights_info;
     const uint64_t mapped = m->streaming ? streamed_bytes(m) : w->bytes_mapped - w->bytes_token_table;
     m->n_plan_lines = 0;
-    line(m, "program, libraries, generated code", program_bytes(m));
+    line(m, "program, libraries", program_bytes(m));
     line(m, m->streaming ? "weights mapped from the file, a block at a time" : "weights mapped from the file", mapped);
     line(m, "weights converted to fp32", w->bytes_converted);
     line(m, "convolution weights and tables", p->reordered);

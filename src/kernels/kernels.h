@@ -25,16 +25,17 @@ typedef struct st_kernels {
 
     /* c[m,n] = a[m,k] · B (+ c when `accumulate`). trans_b: b is [n,k] and B = bᵀ (a weight matrix), else b is [k,n].
      * lda, ldb, ldc: floats from row to row. c must not overlap a or b. With k = 0: zero or unchanged.
-     * The bits of c[i][j] depend on k, on the numbers that make it, and on whether trans_b is set and m at most
-     * ST_GEMM_FEW_ROWS, which is another way to add: on nothing else in a or b.
+     * The bits of c[i][j] depend on k and on the numbers that make it: not on m or n, nor on what else is in a or b.
      * Products use up to 160 KB of stack. Rows of a that are ST_GEMM_STEP floats apart are read where they are; others
      * are copied, a block at a time. */
     void (*gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
                  bool accumulate, float *c, size_t ldc);
-    /* The same with a B laid out beforehand, which pays from about 100 rows of a on; the same bits as of more than a few
-     * rows. `packed` takes
-     * st_packed_floats(k, n, depth) floats, 64-byte aligned. Columns j .. of B, j a multiple of gemm_panel, lie from packed
-     * + j depth on, so that both packing and products can be cut there. */
+    /* c[m,n] = a[m,k] · bᵀ for m <= ST_GEMM_FEW_ROWS: faster than gemm and added up in another order, so with other bits. */
+    void (*gemm_few)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                     size_t ldc);
+    /* gemm with a B laid out beforehand, which pays from about 100 rows of a on: the same bits. `packed` takes
+     * st_packed_floats(k, n, depth) floats; 64-byte alignment is best. Columns j .. of B, j a multiple of gemm_panel, lie
+     * from packed + j depth on, so that both packing and products can be cut there. */
     void (*gemm_pack)(float *packed, bool trans_b, size_t n, size_t k, const float *b, size_t ldb);
     void (*gemm_packed)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *packed, bool accumulate,
                         float *c, size_t ldc);
@@ -113,7 +114,7 @@ typedef struct st_kernels {
 } st_kernels;
 
 /* Matrix products: rows of a copied block of a lie this many words apart; words of k that are added up before they meet c;
- * a common multiple of all levels' gemm_panel; and see gemm. */
+ * a common multiple of all levels' gemm_panel; the rows that gemm_few takes. */
 enum { ST_GEMM_STEP = 272, ST_GEMM_BLOCK = 256, ST_GEMM_PANELS = 32, ST_GEMM_FEW_ROWS = 4 };
 
 /* Floats of a packed B of n columns. */

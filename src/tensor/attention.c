@@ -37,8 +37,6 @@ typedef struct block {
     float *max, *total;      /* [n] running maximum and sum of exponentials */
 } block;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 /* Packs one block of keys, and the values that belong to them, of one head. */
 static void pack_item(void *arg, size_t item, unsigned slot)
 {
@@ -46,7 +44,7 @@ static void pack_item(void *arg, size_t item, unsigned slot)
     const attention_job *job = arg;
     const st_attention *a = job->a;
     const size_t d = a->head_width, key0 = item % job->n_key_blocks * job->key_block, of_head = item / job->n_key_blocks;
-    const size_t head = of_head / a->n_seq, row = of_head % a->n_seq * a->n_k + key0, n = least(job->key_block, a->n_k - key0);
+    const size_t head = of_head / a->n_seq, row = of_head % a->n_seq * a->n_k + key0, n = st_least(job->key_block, a->n_k - key0);
     job->k->gemm_pack(job->keys + of_head * job->key_floats + key0 * d, true, n, d, a->k + row * a->ld_k + head * d, a->ld_k);
     job->k->gemm_pack(job->values + item * job->value_floats, false, d, n, a->v + row * a->ld_v + head * d, a->ld_v);
 }
@@ -92,7 +90,7 @@ static void absorb_row(const attention_job *job, block *b, size_t i, size_t n_ke
 static void absorb_keys(const attention_job *job, block *b, size_t seq, size_t key0)
 {
     const st_attention *a = job->a;
-    const size_t d = a->head_width, of_head = b->head * a->n_seq + seq, n_keys = least(job->key_block, a->n_k - key0);
+    const size_t d = a->head_width, of_head = b->head * a->n_seq + seq, n_keys = st_least(job->key_block, a->n_k - key0);
     const float *keys = job->keys + of_head * job->key_floats + key0 * d;
     const float *values = job->values + (of_head * job->n_key_blocks + key0 / job->key_block) * job->value_floats;
     job->k->gemm_packed(b->n, n_keys, d, b->q, d, keys, false, b->scores, ST_GEMM_STEP);
@@ -111,7 +109,7 @@ static void attention_item(void *arg, size_t item, unsigned slot)
     const size_t d = a->head_width, seq = item / job->n_blocks / a->heads;
     float *scratch = job->scratch + slot * job->slot_floats;
     block b = {.head = item / job->n_blocks % a->heads, .first = item % job->n_blocks * job->query_block};
-    b.n = least(job->query_block, a->n_q - b.first);
+    b.n = st_least(job->query_block, a->n_q - b.first);
     b.scores = scratch;
     b.q = b.scores + job->query_block * ST_GEMM_STEP;
     b.sum = b.q + job->query_block * d;

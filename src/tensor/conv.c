@@ -24,8 +24,6 @@ typedef struct conv_job {
     size_t n_padded, n_in_plane, n_out_plane; /* floats of the padded strip and of a plane of each kind */
 } conv_job;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 /* One row of the input, or zeros above and below the map, with zero tokens at both ends: dst [2 across + 2, n_in]. */
 static void load_row(const conv_job *job, float *dst, size_t row_plus_1)
 {
@@ -60,7 +58,7 @@ static void conv_item(void *arg, size_t item, unsigned slot)
 {
     const conv_job *job = arg;
     const st_conv3x3 *conv = job->conv;
-    const size_t first = item * job->strip, rows = least(job->strip, job->down - first), n_tiles = rows * job->across;
+    const size_t first = item * job->strip, rows = st_least(job->strip, job->down - first), n_tiles = rows * job->across;
     const size_t n_in = conv->n_in, n_out = conv->n_out, padded_row = (2 * job->across + 2) * n_in;
     float *padded = job->scratch + slot * (job->n_padded + 16 * (job->n_in_plane + job->n_out_plane)); /* [2 rows + 2, 2 across + 2, n_in] */
     float *planes = padded + job->n_padded, *sums = planes + 16 * job->n_in_plane;                     /* [16][n_tiles, n_in], [16][n_tiles, n_out] */
@@ -76,7 +74,7 @@ void st_conv3x3_run(const st_run *run, const st_conv3x3 *conv, const st_conv_inp
 {
     const size_t mark = st_arena_mark(run->arena);
     conv_job job = {.k = run->k, .conv = conv, .in = in, .y = y, .across = (in->width + 1) / 2, .down = (in->height + 1) / 2};
-    job.strip = STRIP_TILES / job.across > 0 ? least(STRIP_TILES / job.across, job.down) : 1;
+    job.strip = STRIP_TILES / job.across > 0 ? st_least(STRIP_TILES / job.across, job.down) : 1;
     job.n_padded = st_round_up((2 * job.strip + 2) * (2 * job.across + 2) * conv->n_in, 16);
     job.n_in_plane = st_round_up(job.strip * job.across * conv->n_in, 16);
     job.n_out_plane = st_round_up(job.strip * job.across * conv->n_out, 16);
@@ -100,7 +98,7 @@ static void up_item(void *arg, size_t item, unsigned slot)
 {
     const up_job *job = arg;
     const size_t n_in = job->conv->n_in, n_out = job->conv->n_out, first = item * UP_ROWS, w = job->width;
-    const size_t n = least(UP_ROWS, job->height * w - first);
+    const size_t n = st_least(UP_ROWS, job->height * w - first);
     float *cell = job->scratch + slot * UP_ROWS * n_out; /* [n, n_out] */
     for (size_t c = 0; c < 4; c++) {
         job->k->gemm_packed(n, n_out, n_in, job->x + first * n_in, n_in, job->cells + c * st_packed_floats(job->k, n_out, n_in), false, cell, n_out);

@@ -22,8 +22,8 @@ typedef struct linear_job {
     const st_linear *l;
     const float *x;
     const float *packed; /* weights; NULL: few rows */
-    float *y, *scratch;  /* scratch: per slot [TILE_ROWS] rows of ld_tile floats */
-    size_t ldx, ldy, rows, tile_cols, n_col_tiles, ld_tile;
+    float *y, *scratch;  /* scratch: per slot [tile_rows] rows of ld_tile floats */
+    size_t ldx, ldy, rows, tile_rows, tile_cols, n_col_tiles, ld_tile;
     st_act act;
     bool accumulate;
 } linear_job;
@@ -52,8 +52,9 @@ static void linear_item(void *arg, size_t item, unsigned slot)
     const size_t cols = job->l->n_out - col < job->tile_cols ? job->l->n_out - col : job->tile_cols;
     const size_t k = job->l->n_in;
     const float *x = job->x + row * job->ldx;
-    float *sums = job->scratch + slot * TILE_ROWS * job->ld_tile;
+    float *sums = job->scratch + slot * job->tile_rows * job->ld_tile;
     if (job->packed) job->k->gemm_packed(rows, cols, k, x, job->ldx, job->packed + col * k, false, sums, job->ld_tile);
+    else if (job->rows <= ST_GEMM_FEW_ROWS) job->k->gemm_few(rows, cols, k, x, job->ldx, job->l->weight + col * k, k, sums, job->ld_tile);
     else job->k->gemm(true, rows, cols, k, x, job->ldx, job->l->weight + col * k, k, false, sums, job->ld_tile);
     for (size_t r = 0; r < rows; r++) finish_row(job, job->y + (row + r) * job->ldy + col, sums + r * job->ld_tile, col, cols);
 }
@@ -69,7 +70,8 @@ static void run_packed(const st_run *run, const st_linear *l, const float *packe
     job.tile_cols = st_round_up((l->n_out + n_col_tiles - 1) / n_col_tiles, ST_GEMM_PANELS);
     job.n_col_tiles = (l->n_out + job.tile_cols - 1) / job.tile_cols;
     job.ld_tile = job.tile_cols + 16; /* no power of two, in which rows would meet in the same lines of the cache */
-    job.scratch = st_run_floats(run, st_pool_size(run->pool) * TILE_ROWS, job.ld_tile);
+    job.tile_rows = st_least(rows, TILE_ROWS);
+    job.scratch = st_run_floats(run, st_pool_size(run->pool) * job.tile_rows, job.ld_tile);
     if (!st_run_idle(run)) st_run_parallel(run, (rows + TILE_ROWS - 1) / TILE_ROWS * job.n_col_tiles, linear_item, &job);
     st_arena_rewind(run->arena, mark);
 }

@@ -4,7 +4,8 @@
 
 #include "tensor/tensor.h"
 
-/* st_linears_run for quantised layers: each row is read once for all of them. */
+/* st_linear_run for n <= 3 quantised layers of the same n_in, which see the same x: each row is read once for all of them. Their outputs y[0] .. y[n-1]
+ * have rows of ldy floats. */
 void st_linear_int8_run(const st_run *run, size_t n, const st_linear *const *layers, const float *x, size_t ldx, size_t rows, float *const *y,
                         size_t ldy, st_act act, bool accumulate);
 /* st_feed_forward for quantised layers: the hidden rows of a block stay with the thread that makes them. */

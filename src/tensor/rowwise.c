@@ -2,6 +2,7 @@
 #include "tensor/tensor.h"
 
 #include <math.h>
+#include "base/checked.h"
 
 enum { CHUNK_ROWS = 64, CHUNK_FLOATS = 16384, MOMENT_ROWS = 1024, MAX_GROUPS = 8 };
 
@@ -13,14 +14,12 @@ typedef struct norm_job {
     size_t rows;
 } norm_job;
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 static void norm_item(void *arg, size_t item, unsigned slot)
 {
     (void)slot;
     const norm_job *job = arg;
     const st_norm *norm = job->norm;
-    const size_t end = least((item + 1) * CHUNK_ROWS, job->rows);
+    const size_t end = st_least((item + 1) * CHUNK_ROWS, job->rows);
     for (size_t r = item * CHUNK_ROWS; r < end; r++)
         job->k->layer_norm(job->y + r * norm->n, job->x + r * norm->n, norm->n, norm->gamma, norm->beta, norm->eps);
 }
@@ -44,7 +43,7 @@ static void add_item(void *arg, size_t item, unsigned slot)
     (void)slot;
     const add_job *job = arg;
     const size_t i = item * CHUNK_FLOATS;
-    job->k->add3(job->y + i, job->a + i, job->b + i, least(CHUNK_FLOATS, job->n - i));
+    job->k->add3(job->y + i, job->a + i, job->b + i, st_least(CHUNK_FLOATS, job->n - i));
 }
 
 void st_add_run(const st_run *run, float *y, const float *a, const float *b, size_t n)
@@ -69,7 +68,7 @@ static void moments_item(void *arg, size_t item, unsigned slot)
 {
     (void)slot;
     group_job *job = arg;
-    const size_t width = job->norm->n / job->n_groups, end = least((item + 1) * MOMENT_ROWS, job->rows);
+    const size_t width = job->norm->n / job->n_groups, end = st_least((item + 1) * MOMENT_ROWS, job->rows);
     for (size_t g = 0; g < job->n_groups; g++) {
         double sum = 0.0, sq = 0.0;
         for (size_t r = item * MOMENT_ROWS; r < end; r++)
@@ -90,7 +89,7 @@ static void normalise_item(void *arg, size_t item, unsigned slot)
 {
     (void)slot;
     const group_job *job = arg;
-    const size_t n = job->norm->n, width = n / job->n_groups, end = least((item + 1) * CHUNK_ROWS, job->rows);
+    const size_t n = job->norm->n, width = n / job->n_groups, end = st_least((item + 1) * CHUNK_ROWS, job->rows);
     for (size_t r = item * CHUNK_ROWS; r < end; r++) {
         float *x = job->x + r * n;
         for (size_t g = 0, c = 0; g < job->n_groups; g++) {

@@ -1,6 +1,6 @@
 /* tensor.h: the operations the model is made of. fp32, row-major; maps are token-major, [height*width][channels] (NHWC).
  *
- * Every operation cuts its work into items whose size depends on the shapes alone, runs them on the run's pool, and returns at once when the run is
+ * Every operation cuts its work into items whose size depends on the shapes alone (exact int8 products: on the number of threads too), runs them on the run's pool, and returns at once when the run is
  * idle (planning, cancelled). Outputs must not overlap inputs unless said so. `ld` is the distance of rows in floats.
  */
 #ifndef ST_TENSOR_H

@@ -56,14 +56,14 @@ void golden_compare_stage(golden_tally *t, const char *case_name, const char *st
     if (t->table)
         printf("| %s | %s | %.3g | %.3g | %.3g | %.3g | %.3g |\n", case_name, stage, rms, rms_err, own_rms, worst,
                own_max);
-    if (n < GOLDEN_FEW) {
+    if (n > 0 && n < GOLDEN_FEW) {
         golden_pool *p = pool_of(t, stage);
         p->n += n;
         p->sq += sq;
         p->sq_want += sq_want;
         p->sq_own += own_rms * own_rms * (double)n;
     }
-    golden_verdict(t, (rms_err <= bar_rms || n < GOLDEN_FEW) && worst <= bar_max,
+    golden_verdict(t, n > 0 && (rms_err <= bar_rms || n < GOLDEN_FEW) && worst <= bar_max,
                    "%s/%s: rms error %.3g (bar %.3g), max error %.3g (bar %.3g), rms %.3g", case_name, stage, rms_err,
                    bar_rms, worst, bar_max, rms);
 }

@@ -89,14 +89,14 @@ static void the_mask_lowers_the_level(void **state)
     const answer plain = ask(NULL);
     for (int level = 0; level < ST_CPU_N_LEVELS; level++) {
         answer a = ask(st_cpu_level_name((st_cpu_level)level));
-        if (level != ST_CPU_AMX) assert_false(a.supports[ST_CPU_AMX]); /* its tiles are not asked for */
+        if (level != ST_CPU_AMX && plain.supports[level]) assert_false(a.supports[ST_CPU_AMX]); /* its tiles are not asked for */
         a.supports[ST_CPU_AMX] = plain.supports[ST_CPU_AMX];
         assert_memory_equal(a.supports, plain.supports, sizeof a.supports); /* what the CPU can do is not masked */
         if (plain.supports[level]) {
             assert_int_equal(a.best, level);
             assert_string_equal(a.error, "");
         } else {
-            assert_true(a.best == plain.best || plain.best == ST_CPU_AMX);
+            assert_int_equal(a.best, plain.best);
             assert_non_null(strstr(a.error, "cannot run"));
             assert_non_null(strstr(a.error, st_cpu_level_name((st_cpu_level)level)));
         }
@@ -110,7 +110,7 @@ static void a_wrong_mask_is_ignored_and_told(void **state)
     const char *const wrong[] = { "AVX2", "avx", "avx2 ", "ref,avx2", "\x1b[2J", "none" };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         const answer a = ask(wrong[i]);
-        assert_true(a.best == plain.best || plain.best == ST_CPU_AMX);
+        assert_int_equal(a.best, plain.best);
         assert_non_null(strstr(a.error, "expected ref, avx2, avx2-vnni, avx512, avx512-vnni, amx, neon or neon-dot"));
         assert_null(strchr(a.error, '\x1b'));
     }

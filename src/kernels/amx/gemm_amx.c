@@ -20,10 +20,14 @@ typedef struct tile_config {
     uint8_t n_rows[16];
 } tile_config;
 
+/* Some compilers' words for tiles do not say which memory they read (gcc 12): what lies at p has been written before what follows. */
+static inline void written(const void *p) { __asm__ volatile("" : : "r"(p) : "memory"); }
+
 /* c [32, 32] (+)= a [32, n_bytes] by the panel; n_bytes is a multiple of 64. Tiles 0-3 are sums, 4 and 5 a, 6 and 7 B. */
 static void step(int32_t *c, size_t ldc, const uint8_t *a, size_t lda, const uint8_t *panel, size_t n_bytes, bool add)
 {
     const size_t c_step = ldc * sizeof *c;
+    written(a);
     if (add) {
         _tile_loadd(0, c, c_step);
         _tile_loadd(1, c + 16, c_step);
@@ -49,6 +53,7 @@ static void step(int32_t *c, size_t ldc, const uint8_t *a, size_t lda, const uin
     _tile_stored(1, c + 16, c_step);
     _tile_stored(2, c + 16 * ldc, c_step);
     _tile_stored(3, c + 16 * ldc + 16, c_step);
+    written(c);
 }
 
 /* The last columns, fewer than a panel has. */
@@ -103,6 +108,7 @@ static void gemm_u8s8_packed_amx(size_t m, size_t n, size_t k, const uint8_t *a,
             config.n_bytes[t] = TILE_BYTES;
             config.n_rows[t] = 16;
         }
+        written(&config);
         _tile_loadconfig(&config);
         for (size_t k0 = 0; k0 < depth; k0 += BLOCK) {
             const size_t n_bytes = depth - k0 < BLOCK ? depth - k0 : BLOCK;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FN(op) op##_avx2
 enum { VF_N = 8, VD_N = 4, GEMM_ROWS = 6, GEMM_VECS = 2 };
@@ -26,11 +27,22 @@ static inline __m256i vf_mask_n(size_t n)
 }
 /* Tails in halves and quarters rather than by masked moves: a masked store costs dozens of cycles on some AMD cores,
  * and emulators fault on lanes that are off. */
+static inline __m128 word_load(const float *p)
+{
+    int32_t bits;
+    memcpy(&bits, p, sizeof bits);
+    return _mm_castsi128_ps(_mm_cvtsi32_si128(bits));
+}
+static inline void word_store(float *p, __m128 v)
+{
+    const int32_t bits = _mm_cvtsi128_si32(_mm_castps_si128(v));
+    memcpy(p, &bits, sizeof bits);
+}
 static inline __m128 quarter_load(const float *p, size_t n) /* n in 0 .. 4 */
 {
     if (n == 4)
         return _mm_loadu_ps(p);
-    const __m128 last = n % 2 ? _mm_load_ss(p + (n - 1)) : _mm_setzero_ps();
+    const __m128 last = n % 2 ? word_load(p + (n - 1)) : _mm_setzero_ps();
     return n < 2 ? last : _mm_movelh_ps(_mm_castsi128_ps(_mm_loadu_si64(p)), last);
 }
 static inline void quarter_store(float *p, __m128 v, size_t n)
@@ -40,9 +52,9 @@ static inline void quarter_store(float *p, __m128 v, size_t n)
     if (n == 2 || n == 3)
         _mm_storeu_si64(p, _mm_castps_si128(v));
     if (n == 3)
-        _mm_store_ss(p + 2, _mm_movehl_ps(v, v));
+        word_store(p + 2, _mm_movehl_ps(v, v));
     if (n == 1)
-        _mm_store_ss(p, v);
+        word_store(p, v);
 }
 static inline vf vf_load_n(const float *p, size_t n) /* 0 beyond n */
 {

@@ -125,7 +125,7 @@ static inline void vi_store_n(int32_t *p, vi v, size_t n)
         p[2] = vgetq_lane_s32(v, 2);
 }
 static inline vi vi_add(vi a, vi b) { return vaddq_s32(a, b); }
-/* sum + the four products of each word's bytes, a's being at most 127: pairs are added in 16 bits */
+/* sum + the four products of each word's bytes, a's being at most 127: without SDOT pairs are added in 16 bits, and SDOT takes signed bytes */
 static inline vi vi_dot(vi a, vi b, vi sum)
 {
     const int8x16_t x = vreinterpretq_s8_s32(a), y = vreinterpretq_s8_s32(b);

@@ -108,6 +108,12 @@ static void gemm_ref(bool trans_b, size_t m, size_t n, size_t k, const float *a,
     }
 }
 
+static void gemm_few_ref(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                         size_t ldc)
+{
+    gemm_ref(true, m, n, k, a, lda, b, ldb, false, c, ldc);
+}
+
 /* Packed by columns, one to a panel: bᵀ without gaps. */
 static void gemm_pack_ref(float *packed, bool trans_b, size_t n, size_t k, const float *b, size_t ldb)
 {
@@ -126,6 +132,7 @@ static void gemm_packed_ref(size_t m, size_t n, size_t k, const float *a, size_t
 void st_kernels_set_gemm_ref(st_kernels *k)
 {
     k->gemm = gemm_ref;
+    k->gemm_few = gemm_few_ref;
     k->gemm_pack = gemm_pack_ref;
     k->gemm_packed = gemm_packed_ref;
     k->gemm_panel = 1;

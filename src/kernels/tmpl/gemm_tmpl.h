@@ -10,8 +10,7 @@
  * with one level of blocking less).
  *
  * Floats: each c[i][j] is a sum of blocks of products, each in order of k with fused multiply-adds, then the blocks in
- * order: bits depend on k alone, not on m, n, the tile or the level; but for few rows of a by bᵀ, which are multiplied
- * along k without panels. Bytes: exact.
+ * order: bits depend on k alone, not on m, n or the tile. Bytes: exact.
  */
 #ifndef GEMM_INT8
 #define G(op) FN(gemm_##op)
@@ -189,8 +188,8 @@ static void G(product)(const G(job) *p)
 
 #ifndef GEMM_INT8
 /* n_rows rows of a by n_cols rows of bᵀ, along k: a sum for every lane, which are added up at the end. Both constants. */
-static inline __attribute__((always_inline)) void FN(dots)(size_t n_rows, size_t n_cols, size_t k, const float *a, size_t lda,
-                                                           const float *b, size_t ldb, bool accumulate, float *c, size_t ldc)
+static inline __attribute__((always_inline)) void FN(dots)(size_t n_rows, size_t n_cols, size_t k, const float *a,
+                                                           size_t lda, const float *b, size_t ldb, float *c, size_t ldc)
 {
     vf acc[ST_GEMM_FEW_ROWS][2];
     GEMM_UNROLL
@@ -216,33 +215,27 @@ static inline __attribute__((always_inline)) void FN(dots)(size_t n_rows, size_t
     GEMM_UNROLL
     for (size_t i = 0; i < n_rows; i++) {
         GEMM_UNROLL
-        for (size_t j = 0; j < n_cols; j++) {
-            const float sum = vf_sum(acc[i][j]);
-            c[i * ldc + j] = accumulate ? c[i * ldc + j] + sum : sum;
-        }
+        for (size_t j = 0; j < n_cols; j++)
+            c[i * ldc + j] = vf_sum(acc[i][j]);
     }
 }
 
-/* Few rows: packing a panel would cost more than multiplying by it. */
-static void FN(few_rows)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, bool accumulate,
-                         float *c, size_t ldc)
+/* Packing a panel would cost more than multiplying by it. */
+static void FN(gemm_few)(size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                         size_t ldc)
 {
     size_t j = 0;
     for (; j + 2 <= n && m == ST_GEMM_FEW_ROWS; j += 2)
-        FN(dots)(ST_GEMM_FEW_ROWS, 2, k, a, lda, b + j * ldb, ldb, accumulate, c + j, ldc);
+        FN(dots)(ST_GEMM_FEW_ROWS, 2, k, a, lda, b + j * ldb, ldb, c + j, ldc);
     for (; j < n; j++) {
         for (size_t i = 0; i < m; i++)
-            FN(dots)(1, 1, k, a + i * lda, lda, b + j * ldb, ldb, accumulate, c + i * ldc + j, ldc);
+            FN(dots)(1, 1, k, a + i * lda, lda, b + j * ldb, ldb, c + i * ldc + j, ldc);
     }
 }
 
 static void FN(gemm)(bool trans_b, size_t m, size_t n, size_t k, const float *a, size_t lda, const float *b, size_t ldb,
                      bool accumulate, float *c, size_t ldc)
 {
-    if (trans_b && m <= ST_GEMM_FEW_ROWS) {
-        FN(few_rows)(m, n, k, a, lda, b, ldb, accumulate, c, ldc);
-        return;
-    }
     G(product)(&(G(job)){ .m = m, .n = n, .k_bytes = 4 * k, .n_words = k, .a = (const unsigned char *)a, .ld_a = 4 * lda,
                           .b = (const unsigned char *)b, .ld_b = 4 * ldb, .trans_b = trans_b, .accumulate = accumulate,
                           .c = c, .ldc = ldc });
@@ -269,6 +262,7 @@ static void FN(gemm_packed)(size_t m, size_t n, size_t k, const float *a, size_t
 static void FN(set_gemm)(st_kernels *k, const char *name)
 {
     k->gemm = FN(gemm);
+    k->gemm_few = FN(gemm_few);
     k->gemm_pack = FN(gemm_pack);
     k->gemm_packed = FN(gemm_packed);
     k->gemm_panel = GEMM_COLS;

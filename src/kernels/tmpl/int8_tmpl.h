@@ -75,12 +75,13 @@ static void FN(quantize_s8)(int8_t *q, float *scale, int32_t *sum, const float *
 
 static int32_t FN(exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int u8_max)
 {
+    /* NaN becomes 0, so that the sum stays that of bytes */
     const vf s = vf_set1(shift), most = vf_set1((float)u8_max), none = vf_set1(0.0f);
     const size_t whole = n / VF_N * VF_N;
     vi sums = vi_set1(0);
     for (size_t i = 0; i < whole; i += VF_N) {
         const vf e = vf_mul(FN(exp_neg)(vf_sub(vf_load(x + i), s)), most);
-        const vi bytes = vf_round(vf_min_keep(most, vf_max_keep(none, e)));
+        const vi bytes = vf_round(vf_min_keep(most, vf_max_keep(e, none)));
         vi_store_u8(q + i, bytes);
         sums = vi_add(sums, bytes);
     }
@@ -91,7 +92,7 @@ static int32_t FN(exp_u8)(uint8_t *q, const float *x, size_t n, float shift, int
     if (whole < n) {
         uint8_t last[VF_N];
         const vf e = vf_mul(FN(exp_neg)(vf_sub(vf_load_n(x + whole, n - whole), s)), most);
-        vf_store_u8(last, vf_min_keep(most, vf_max_keep(none, e)));
+        vf_store_u8(last, vf_min_keep(most, vf_max_keep(e, none)));
         memcpy(q + whole, last, n - whole);
         for (size_t i = 0; i < n - whole; i++)
             sum += last[i];
