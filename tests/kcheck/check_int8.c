@@ -25,6 +25,16 @@ static void fill_product(uint8_t *a, size_t n_a, int8_t *b, size_t n_b, int u8_m
     }
 }
 
+/* What lies between rows of c keeps its filler. */
+static void kc_gaps(const int32_t *c, size_t m, size_t n, size_t ldc)
+{
+    static const unsigned char filler[sizeof *c] = { 0x99, 0x99, 0x99, 0x99 };
+    for (size_t i = 0; i + 1 < m && !kc_failed(); i++) {
+        for (size_t j = n; j < ldc; j++)
+            if (memcmp(c + i * ldc + j, filler, sizeof filler) != 0) kc_fail("c: the gap after row %zu was written", i);
+    }
+}
+
 /* With B packed, in two pieces where it has more than one panel: the same. */
 static void check_packed_product(const st_kernels *k, size_t m, size_t n, size_t depth, const uint8_t *a, size_t lda, const int8_t *b,
                                  size_t ldb, const int32_t *want, size_t ldc)
@@ -39,25 +49,27 @@ static void check_packed_product(const st_kernels *k, size_t m, size_t n, size_t
     KC_CALL(k->gemm_u8s8_packed(m, split, depth, a, lda, packed, c, ldc));
     if (split < n)
         KC_CALL(k->gemm_u8s8_packed(m, n - split, depth, a, lda, packed + split * column, c + split, ldc));
+    kc_gaps(c, m, n, ldc);
     for (size_t i = 0; i < n_c && !kc_failed(); i++) {
         if (i % ldc < n && c[i] != want[i])
             kc_fail("packed, at %zu, %zu: got %d, want %d", i / ldc, i % ldc, (int)c[i], (int)want[i]);
     }
 }
 
-static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth, fill how)
+/* gap: bytes between rows of a. */
+static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth, size_t gap, fill how)
 {
     if (kc_opts.small && m * n * depth > KC_SMALL) {
         kc_left_out();
         return;
     }
-    if (!kc_begin("gemm_u8s8 m=%zu n=%zu k=%zu fill=%d", m, n, depth, (int)how))
+    if (!kc_begin("gemm_u8s8 m=%zu n=%zu k=%zu gap=%zu fill=%d", m, n, depth, gap, (int)how))
         return;
-    const size_t lda = depth + 3, ldb = depth + 5, ldc = n + 1;
-    uint8_t *a = bytes(m * lda, 1);
+    const size_t lda = depth + gap, ldb = depth + 5, ldc = n + 1;
+    uint8_t *a = bytes((m - 1) * lda + depth, 1);
     int8_t *b = bytes(n * ldb, 1);
     int32_t *c = bytes((m - 1) * ldc + n, sizeof *c);
-    fill_product(a, m * lda, b, n * ldb, k->u8_max, how);
+    fill_product(a, (m - 1) * lda + depth, b, n * ldb, k->u8_max, how);
     KC_CALL(k->gemm_u8s8(m, n, depth, a, lda, b, ldb, c, ldc));
     for (size_t i = 0; i < m && !kc_failed(); i++) {
         for (size_t j = 0; j < n && !kc_failed(); j++) {
@@ -68,6 +80,7 @@ static void check_product(const st_kernels *k, size_t m, size_t n, size_t depth,
                 kc_fail("at %zu, %zu: got %d, want %lld", i, j, (int)c[i * ldc + j], (long long)want);
         }
     }
+    kc_gaps(c, m, n, ldc);
     check_packed_product(k, m, n, depth, a, lda, b, ldb, c, ldc);
     kc_end();
 }
@@ -155,6 +168,13 @@ static void check_exp_u8(const st_kernels *k, size_t n)
         want += got[i];
     }
     if (sum != want) kc_fail("the bytes' sum is %d, not %d", (int)want, (int)sum);
+    for (size_t i = 0; i < n; i++)
+        x[i] = NAN; /* any bytes, but their sum */
+    KC_CALL(sum = k->exp_u8(got, x, n, NAN, k->u8_max));
+    want = 0;
+    for (size_t i = 0; i < n; i++)
+        want += got[i];
+    if (sum != want) kc_fail("of NaN: the bytes' sum is %d, not %d", (int)want, (int)sum);
     kc_end();
 }
 
@@ -262,11 +282,18 @@ static void check_dequantize(const st_kernels *k, size_t n, bool accumulate, boo
 void kc_int8(const st_kernels *k)
 {
     static const size_t shapes[][3] = { { 1, 1, 1 },    { 1, 64, 7 },     { 3, 5, 31 },      { 17, 33, 128 },
-                                        { 48, 96, 64 }, { 65, 48, 1024 }, { 130, 70, 4736 }, { 2, 3, ST_MAX_INT8_DEPTH } };
+                                        { 48, 96, 64 }, { 33, 40, 65 },   { 65, 48, 1024 },  { 64, 33, 1090 },
+                                        { 130, 70, 4736 }, { 2, 3, ST_MAX_INT8_DEPTH } };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         for (int how = 0; how < N_FILLS; how++)
-            check_product(k, shapes[i][0], shapes[i][1], shapes[i][2], (fill)how);
+            check_product(k, shapes[i][0], shapes[i][1], shapes[i][2], how % 2 ? 3 : 0, (fill)how);
     }
+    for (int place = 0; place < KC_N_PLACES; place++) { /* rows that lie as far apart as copied ones, anywhere */
+        kc_set_place((kc_place)place);
+        check_product(k, 37, 33, 4 * ST_GEMM_STEP - 64, 64, FILL_RANDOM);
+        check_product(k, 33, 65, 128, 0, FILL_ODD);
+    }
+    kc_set_place(KC_AT_END);
     for (size_t i = 0; i < kc_n_sizes; i++) {
         check_quantize(k, kc_sizes[i], i % 2);
         check_quantize(k, kc_sizes[i], i % 2 == 0);

@@ -167,9 +167,9 @@ static void check_layer(layer *m, size_t rows, way how)
 static void test_linear__within_the_steps_of_rounding(void **state)
 {
     (void)state;
-    /* Rows around 32 (one item of rounding), 96 (narrow tiles) and 576 (a tile); outputs around 128 and 512. */
+    /* Rows around 32 (AMX's tiles), 96 (few rows) and 288 (the highest block); outputs around 128 (a tile); inputs around 64. */
     static const size_t shapes[][3] = {{1, 32, 32},   {1, 1, 1},      {7, 33, 130},  {31, 64, 128}, {32, 40, 127}, {33, 65, 129}, {96, 16, 257},
-                                       {97, 48, 511}, {97, 17, 513}, {575, 20, 40}, {576, 64, 16}, {577, 21, 33}, {1153, 9, 5}};
+                                       {97, 48, 511}, {97, 17, 513}, {289, 65, 130}, {575, 20, 40}, {576, 64, 16}, {577, 21, 33}, {1153, 9, 5}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
             layer m = make_layer(shapes[s][1], shapes[s][2], (s + w) % 2);
@@ -245,6 +245,97 @@ static void test_linear__planning_counts_what_the_run_needs(void **state)
     free_layer(&m);
 }
 
+/* What st_qkv_run and st_feed_forward need, planned as for a model of int8 and fp32 layers, is what a run needs at most. */
+static size_t planned_peak(void (*work)(const st_run *run, void *arg), void *arg, size_t pool)
+{
+    st_arena planned;
+    st_arena_plan(&planned);
+    const st_run plan = {.k = st_kernels_best(), .pool = pools[pool], .arena = &planned, .int8 = true};
+    work(&plan, arg);
+    return planned.peak;
+}
+
+typedef struct three {
+    layer *m;    /* [3] */
+    float *x, *y[3];
+    size_t rows;
+} three;
+
+static void run_qkv(const st_run *run, void *arg)
+{
+    const three *t = arg;
+    st_qkv_run(run, &t->m[0].l, &t->m[1].l, &t->m[2].l, t->x, t->rows, t->y);
+}
+
+/* q, k and v together give what each gives alone, one of them in fp32 too, by 1 and by 3 threads; and fit the plan. */
+static void test_qkv__the_same_as_one_by_one(void **state)
+{
+    (void)state;
+    static const size_t rows_of[] = {1, 5, 96, 97, 300, 1153};
+    for (size_t t = 0; t < sizeof rows_of / sizeof *rows_of; t++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            const size_t rows = rows_of[t], n_in = 72, n_out = 136;
+            layer m[3] = {make_layer(n_in, n_out, true), make_layer(n_in, n_out, false), make_layer(n_in, n_out, true)};
+            float *w = noise(n_in * n_out), *want = room(rows * n_out, 4);
+            three work = {m, noise(rows * n_in), {room(rows * n_out, 4), room(rows * n_out, 4), room(rows * n_out, 4)}, rows};
+            if (rows > 3) work.x[3 * n_in + 5] = NAN;
+            if (mixed) m[1].l.int8 = (st_int8_view){.values = NULL}, m[1].l.weight = w;
+            for (size_t p = 0; p < 2; p++) {
+                const st_run run = run_on(p);
+                arena.peak = 0;
+                run_qkv(&run, &work);
+                assert_false(arena.overflowed);
+                assert_true(arena.peak <= planned_peak(run_qkv, &work, p));
+                for (size_t i = 0; i < 3; i++) {
+                    st_linear_run(&run, &m[i].l, work.x, n_in, rows, want, n_out, ST_ACT_NONE, false);
+                    assert_memory_equal(want, work.y[i], rows * n_out * sizeof *want);
+                    for (size_t r = 0; r < rows; r++) assert_true(isnan(want[r * n_out]) == (r == 3));
+                }
+            }
+            for (size_t i = 0; i < 3; i++) free_layer(&m[i]), free(work.y[i]);
+            free(w), free(want), free(work.x);
+        }
+}
+
+static void run_feed_forward(const st_run *run, void *arg)
+{
+    const three *t = arg;
+    st_feed_forward(run, &t->m[0].l, &t->m[1].l, ST_ACT_GELU, t->x, t->rows, t->y[0]);
+}
+
+/* A feed-forward gives what its two layers give one after the other, by 1 and by 3 threads; and fits the plan. */
+static void test_feed_forward__the_same_as_its_layers(void **state)
+{
+    (void)state;
+    static const size_t rows_of[] = {1, 96, 97, 300, 1153};
+    for (size_t t = 0; t < sizeof rows_of / sizeof *rows_of; t++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            const size_t rows = rows_of[t], width = 40, n_hidden = 150;
+            layer m[2] = {make_layer(width, n_hidden, true), make_layer(n_hidden, width, true)};
+            float *w = noise(width * n_hidden), *hidden = room(rows * n_hidden, 4), *want = noise(rows * width), *base = room(rows * width, 4);
+            memcpy(base, want, rows * width * sizeof *base);
+            three work = {m, noise(rows * width), {room(rows * width, 4)}, rows};
+            if (rows > 3) work.x[3 * width + 5] = INFINITY;
+            if (mixed) m[1].l.int8 = (st_int8_view){.values = NULL}, m[1].l.weight = w;
+            const st_run alone = run_on(0);
+            st_linear_run(&alone, &m[0].l, work.x, width, rows, hidden, n_hidden, ST_ACT_GELU, false);
+            st_linear_run(&alone, &m[1].l, hidden, n_hidden, rows, want, width, ST_ACT_NONE, true);
+            for (size_t p = 0; p < 2; p++) {
+                const st_run run = run_on(p);
+                arena.peak = 0;
+                memcpy(work.y[0], base, rows * width * sizeof *base);
+                run_feed_forward(&run, &work);
+                assert_false(arena.overflowed);
+                assert_true(arena.peak <= planned_peak(run_feed_forward, &work, p));
+                for (size_t i = 0; i < rows * width; i++)
+                    assert_true(isnan(want[i]) ? isnan(work.y[0][i]) : want[i] == work.y[0][i]);
+                for (size_t r = 0; r < rows; r++) assert_true(isnan(want[r * width]) == (r == 3));
+            }
+            free_layer(&m[0]), free_layer(&m[1]);
+            free(w), free(hidden), free(want), free(base), free(work.x), free(work.y[0]);
+        }
+}
+
 /* ---------------------------------------------------------------- attention */
 
 typedef struct attention_case {
@@ -265,7 +356,7 @@ typedef struct head {
 static head prepare_head(const float *q, const float *k, const float *v, size_t n, size_t d, size_t ld)
 {
     const size_t n_blocks = (n + 575) / 576;
-    head h = {q, k, v, n, d, ld, (n + n_blocks - 1) / n_blocks, room(d, 8), room(n, 8), room(n, 8), room(d, 8), room(n, 8), room(n, 8)};
+    head h = {q, k, v, n, d, ld, ((n + n_blocks - 1) / n_blocks + 31) / 32 * 32, room(d, 8), room(n, 8), room(n, 8), room(d, 8), room(n, 8), room(n, 8)};
     for (size_t j = 0; j < n; j++)
         for (size_t c = 0; c < d; c++) {
             h.mean[c] += (double)k[j * ld + c] / (double)n;
@@ -385,8 +476,8 @@ static void check_attention(const attention_case *c, float spread)
 static void test_attention__within_the_steps_of_rounding(void **state)
 {
     (void)state;
-    /* 192 queries are one item, 576 keys one block; 605 and 1225 are cut into blocks of 303 and 409. */
-    static const attention_case cases[] = {{1, 2, 1, 32}, {3, 25, 2, 32}, {2, 191, 2, 64}, {2, 193, 1, 64}, {1, 576, 2, 64}, {1, 577, 1, 32}, {2, 605, 1, 64}, {1, 1225, 1, 32}};
+    /* 192 queries are one item, 576 keys one block; 605 and 1225 are cut into blocks of 320 and 416. */
+    static const attention_case cases[] = {{1, 2, 1, 32}, {3, 25, 2, 32}, {2, 191, 2, 64}, {2, 193, 1, 64}, {1, 576, 2, 64}, {1, 577, 1, 32}, {2, 605, 1, 64}, {1, 1225, 1, 32}, {2, 49, 1, 8}, {1, 70, 3, 40}, {1, 600, 1, 80}, {1, 40, 1, 255}};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) check_attention(&cases[t], t % 2 ? 4.0f : 1.0f);
 }
 
@@ -531,6 +622,8 @@ int main(void)
         cmocka_unit_test(test_linear__rows_of_zeros_and_of_one_sign),
         cmocka_unit_test(test_linear__nan_and_infinity_spoil_their_row_only),
         cmocka_unit_test(test_linear__planning_counts_what_the_run_needs),
+        cmocka_unit_test(test_qkv__the_same_as_one_by_one),
+        cmocka_unit_test(test_feed_forward__the_same_as_its_layers),
         cmocka_unit_test(test_attention__within_the_steps_of_rounding),
         cmocka_unit_test(test_attention__one_key_is_its_value),
         cmocka_unit_test(test_attention__nan_comes_out_as_nan),
