@@ -53,8 +53,8 @@ static unsigned supported_levels(bool tiles_too)
     const unsigned amx_bits = 1u << 24 | 1u << 25;                          /* leaf 7 edx: TILE, INT8 */
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return ref;
-    const unsigned osxsave = ecx >> 27 & 1, avx = ecx >> 28 & 1, fma = ecx >> 12 & 1;
-    if (!osxsave || !avx || !fma) return ref;
+    const unsigned osxsave = ecx >> 27 & 1, avx = ecx >> 28 & 1, fma = ecx >> 12 & 1, f16c = ecx >> 29 & 1;
+    if (!osxsave || !avx || !fma || !f16c) return ref;
     const uint64_t xcr0 = read_xcr0();
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return ref;
     if ((xcr0 & ymm_state) != ymm_state || !(ebx >> 5 & 1)) return ref;

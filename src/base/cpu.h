@@ -7,7 +7,7 @@
 /* Each level has all of the level it grows from (kernels.c). VNNI, AMX and DOT add int8 products only. */
 typedef enum st_cpu_level {
     ST_CPU_REF = 0,
-    ST_CPU_AVX2,        /* AVX2 and FMA */
+    ST_CPU_AVX2,        /* AVX2, FMA, F16C */
     ST_CPU_AVX2_VNNI,   /* AVX-VNNI */
     ST_CPU_AVX512,      /* F, BW, DQ, VL */
     ST_CPU_AVX512_VNNI,

@@ -7,7 +7,7 @@
 static st_run planning_run(const st_model *m, st_arena *arena)
 {
     st_arena_plan(arena);
-    return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena, .int8 = m->weights_info.n_int8 > 0};
+    return (st_run){.k = m->kernels, .pool = m->pool, .arena = arena, .int8 = m->weights_info.n_int8 > 0, .half = m->weights_info.n_half > 0};
 }
 
 /* One prompt in planning mode. shared NULL: what a picture's first prompt makes is made too. */
@@ -99,12 +99,11 @@ st_status st_plan_click(size_t *bytes, const st_model *m, size_t n_tokens, st_er
     return st_run_status(&run, err);
 }
 
-/* What a process needs besides: its program, the libraries' code and tables, and each thread's stack. Measured, not computed
- * (docs/SPEED.md), when oneDNN made the products: the code it generated, and its scratch memory in each thread, are still in these
- * numbers. About the same for every model. */
+/* What a process needs besides: its program, the libraries' code and tables, and what a thread touches of its stack and heap. Measured, not computed
+ * (docs/SPEED.md), and about the same for every model. */
 static uint64_t program_bytes(const st_model *m)
 {
-    return (24u << 20) + ((uint64_t)st_pool_size(m->pool) << 21);
+    return (17u << 20) + (uint64_t)st_pool_size(m->pool) * (3u << 19);
 }
 
 static void line(st_model *m, const char *name, uint64_t bytes)

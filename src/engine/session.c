@@ -55,7 +55,7 @@ st_status st_session_run(st_session *s, st_run *run, size_t scratch, st_error *e
     st_model *m = s->model;
     *run = (st_run){.k = s->model->kernels, .pool = s->model->pool, .arena = &s->arena, .cancel = s->cancel, .progress = s->progress,
                     .progress_user = s->progress_user, .probe = s->probe, .probe_user = s->probe_user,
-                    .int8 = s->model->weights_info.n_int8 > 0, .watch = s->watch, .watch_user = s->watch_user,
+                    .int8 = s->model->weights_info.n_int8 > 0, .half = s->model->weights_info.n_half > 0, .watch = s->watch, .watch_user = s->watch_user,
                     .let_go = m->streaming ? st_model_let_go : NULL, .let_go_user = m};
     return ST_OK;
 }

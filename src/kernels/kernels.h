@@ -64,6 +64,9 @@ typedef struct st_kernels {
     /* sum and sum of squares of deviations need double: adds sum(x) to *sum, and sum((x-shift)^2) to *sq, in double. */
     void (*moments)(const float *x, size_t n, double shift, double *sum, double *sq);
 
+    /* y[i] = x[i], which are fp16, or bf16 when `brain`: exact, for every finite value. */
+    void (*widen)(float *y, const uint16_t *x, size_t n, bool brain);
+
     /* ---- 3x3 convolutions by Winograd's F(2x2, 3x3) (Lavin & Gray 2016): 16 products instead of 36 for four outputs.
      * Both work on n channels, each for itself. */
 

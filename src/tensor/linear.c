@@ -23,6 +23,7 @@ typedef struct linear_job {
     const float *x;
     const float *packed; /* weights; NULL: few rows */
     float *y, *scratch;  /* scratch: per slot [tile_rows] rows of ld_tile floats */
+    float *widened;      /* per slot [tile_cols, n_in] weights that are kept in 16 bits; few rows only */
     size_t ldx, ldy, rows, tile_rows, tile_cols, n_col_tiles, ld_tile;
     st_act act;
     bool accumulate;
@@ -44,6 +45,16 @@ static void finish_row(const linear_job *job, float *y, const float *sums, size_
     if (job->act == ST_ACT_GELU) k->gelu(y, cols);
 }
 
+/* Rows col .. of the weights. */
+static const float *weights_of_columns(const linear_job *job, size_t col, size_t cols, unsigned slot)
+{
+    const size_t k = job->l->n_in;
+    if (!job->l->half.values) return job->l->weight + col * k;
+    float *w = job->widened + slot * job->tile_cols * k;
+    job->k->widen(w, job->l->half.values + col * k, cols * k, job->l->half.brain);
+    return w;
+}
+
 static void linear_item(void *arg, size_t item, unsigned slot)
 {
     const linear_job *job = arg;
@@ -53,9 +64,13 @@ static void linear_item(void *arg, size_t item, unsigned slot)
     const size_t k = job->l->n_in;
     const float *x = job->x + row * job->ldx;
     float *sums = job->scratch + slot * job->tile_rows * job->ld_tile;
-    if (job->packed) job->k->gemm_packed(rows, cols, k, x, job->ldx, job->packed + col * k, false, sums, job->ld_tile);
-    else if (job->rows <= ST_GEMM_FEW_ROWS) job->k->gemm_few(rows, cols, k, x, job->ldx, job->l->weight + col * k, k, sums, job->ld_tile);
-    else job->k->gemm(true, rows, cols, k, x, job->ldx, job->l->weight + col * k, k, false, sums, job->ld_tile);
+    if (job->packed) {
+        job->k->gemm_packed(rows, cols, k, x, job->ldx, job->packed + col * k, false, sums, job->ld_tile);
+    } else {
+        const float *w = weights_of_columns(job, col, cols, slot);
+        if (job->rows <= ST_GEMM_FEW_ROWS) job->k->gemm_few(rows, cols, k, x, job->ldx, w, k, sums, job->ld_tile);
+        else job->k->gemm(true, rows, cols, k, x, job->ldx, w, k, false, sums, job->ld_tile);
+    }
     for (size_t r = 0; r < rows; r++) finish_row(job, job->y + (row + r) * job->ldy + col, sums + r * job->ld_tile, col, cols);
 }
 
@@ -66,12 +81,13 @@ static void run_packed(const st_run *run, const st_linear *l, const float *packe
     const size_t mark = st_arena_mark(run->arena), widest = rows <= FEW_ROWS ? TILE_COLS_FEW_ROWS : TILE_COLS;
     const size_t n_col_tiles = (l->n_out + widest - 1) / widest;
     linear_job job = {.k = run->k, .l = l, .x = x, .packed = packed, .y = y, .ldx = ldx, .ldy = ldy, .rows = rows, .act = act, .accumulate = accumulate};
-    if (!packed && rows > FEW_ROWS) job.packed = st_pack_run(run, l->weight, 1, l->n_out, l->n_in);
+    if (!packed && rows > FEW_ROWS) job.packed = st_pack_linear_run(run, l);
     job.tile_cols = st_round_up((l->n_out + n_col_tiles - 1) / n_col_tiles, ST_GEMM_PANELS);
     job.n_col_tiles = (l->n_out + job.tile_cols - 1) / job.tile_cols;
     job.ld_tile = job.tile_cols + 16; /* no power of two, in which rows would meet in the same lines of the cache */
     job.tile_rows = st_least(rows, TILE_ROWS);
     job.scratch = st_run_floats(run, st_pool_size(run->pool) * job.tile_rows, job.ld_tile);
+    if (!job.packed && (l->half.values || (run->half && st_run_planning(run)))) job.widened = st_run_floats(run, st_pool_size(run->pool) * job.tile_cols, l->n_in);
     if (!st_run_idle(run)) st_run_parallel(run, (rows + TILE_ROWS - 1) / TILE_ROWS * job.n_col_tiles, linear_item, &job);
     st_arena_rewind(run->arena, mark);
 }
@@ -118,7 +134,7 @@ void st_mlp_run(const st_run *run, const st_linear *layers, size_t n_layers, con
 /* A layer's weights packed for all chunks of rows; NULL where it packs as it goes. */
 static const float *pack_for_chunks(const st_run *run, const st_linear *l, size_t rows)
 {
-    return rows > HIDDEN_ROWS && (!l->int8.values || st_run_planning(run)) ? st_pack_run(run, l->weight, 1, l->n_out, l->n_in) : NULL;
+    return rows > HIDDEN_ROWS && (!l->int8.values || st_run_planning(run)) ? st_pack_linear_run(run, l) : NULL;
 }
 
 void st_feed_forward(const st_run *run, const st_linear *fc1, const st_linear *fc2, st_act act, const float *x, size_t rows, float *y)

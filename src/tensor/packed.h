@@ -5,7 +5,10 @@
 #define ST_TENSOR_PACKED_H
 
 #include "tensor/run.h"
+#include "weights/layers.h"
 
+/* A layer's weights [n_out, n_in] packed; 16-bit ones become floats on the way. */
+const float *st_pack_linear_run(const st_run *run, const st_linear *l);
 /* n_matrices weight matrices [n, k], one after the other, packed by all threads. Matrix i lies from
  * i * st_packed_floats(run->k, n, k) floats on. Valid until the arena is rewound. */
 const float *st_pack_run(const st_run *run, const float *weights, size_t n_matrices, size_t n, size_t k);

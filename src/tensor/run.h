@@ -30,6 +30,7 @@ typedef struct st_run {
     st_probe_fn *probe; /* NULL outside tests and `stencil check` */
     void *probe_user;
     bool int8;          /* some layers are quantised: a planning run counts their scratch for every layer */
+    bool half;          /* some are kept in 16 bits: the same */
     st_watch_fn *watch; /* NULL outside `stencil quantize` */
     void *watch_user;
     st_let_go_fn *let_go; /* NULL where the whole model may stay in memory */

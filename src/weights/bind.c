@@ -45,7 +45,9 @@ static void fetch_linear(st_binder *b, st_linear *out, size_t n_in, size_t n_out
     char name[2 * NAME_MAX_BYTES];
     snprintf(name, sizeof name, "%s.weight", stem);
     if (st_weights_n_elements(b->weights, name) == n_in * n_out) b->status = st_weights_int8(b->weights, &out->int8, &out->name, name, b->err);
-    if (!out->int8.values) out->weight = fetch(b, n_in * n_out, name);
+    if (!out->int8.values && b->status == ST_OK && st_weights_n_elements(b->weights, name) == n_in * n_out)
+        b->status = st_weights_half(b->weights, &out->half, name, b->err);
+    if (!out->int8.values && !out->half.values) out->weight = fetch(b, n_in * n_out, name);
     out->bias = fetch_part(b, n_out, stem, "bias");
 }
 

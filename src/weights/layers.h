@@ -7,9 +7,10 @@
 #include "weights/weights.h"
 
 typedef struct st_linear {
-    const float *weight; /* [n_out, n_in]; NULL when quantised */
+    const float *weight; /* [n_out, n_in]; NULL when quantised or kept in 16 bits */
     const float *bias;   /* [n_out] or NULL */
     size_t n_in, n_out;
+    st_half_view half;   /* values are NULL when not kept in 16 bits */
     st_int8_view int8;   /* values are NULL when not quantised */
     const char *name;    /* canonical name of the weight, once bound */
 } st_linear;

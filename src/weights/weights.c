@@ -32,6 +32,19 @@ static const float *in_place(const st_weights *w, const st_slot *slot)
     return (uintptr_t)at % _Alignof(float) == 0 ? (const float *)(const void *)at : NULL;
 }
 
+/* The same for 16-bit matrices of linear layers, which stay as they are. The rule hangs on the manifest and the file alone, so that the memory plan
+ * knows it beforehand. */
+static const uint16_t *half_in_place(const st_weights *w, const st_slot *slot)
+{
+    const st_entry *e = slot->entry;
+    const st_blob *blob = &w->checkpoint.catalog.blobs[e->blob];
+    const size_t n = strlen(slot->name);
+    const bool of_layer = slot->rank == 2 && n > 7 && strcmp(slot->name + n - 7, ".weight") == 0;
+    if ((e->dtype != ST_DTYPE_F16 && e->dtype != ST_DTYPE_BF16) || !of_layer || slot->scale || !e->contiguous || !blob->data || blob->heap) return NULL;
+    const unsigned char *at = blob->data + e->offset + slot->first * sizeof(uint16_t);
+    return (uintptr_t)at % _Alignof(uint16_t) == 0 ? (const uint16_t *)(const void *)at : NULL;
+}
+
 /* ---------------------------------------------------------------- what st_weights_get_info tells */
 
 static st_status describe_dtypes(st_weights *w, st_error *err)
@@ -90,6 +103,7 @@ static uint64_t mapped_bytes(const st_weights *w, const st_slot *slot)
     if (st_row_part(slot->row) >= ST_N_PICTURE_PARTS || st_row_need(slot->row) == ST_NEED_KNOWN) return 0;
     if (w->checkpoint.catalog.blobs[slot->entry->blob].heap) return 0;
     if (slot->scale) return slot->n_elements;
+    if (half_in_place(w, slot)) return slot->n_elements * sizeof(uint16_t);
     return in_place(w, slot) ? slot->n_elements * sizeof(float) : 0;
 }
 
@@ -113,6 +127,7 @@ static void count_bytes(st_weights *w)
         info->bytes_mapped += n;
         info->bytes_converted += converted_bytes(w, slot);
         if (slot->scale && n) info->n_int8 += slot->n_elements;
+        if (n && half_in_place(w, slot)) info->n_half += slot->n_elements;
         if (strcmp(slot->name, "text.token_embed") == 0) info->bytes_token_table = n;
         if (part == ST_PART_VIT) info->bytes_vit_mapped += n;
         if (part == ST_PART_TEXT) info->bytes_text_mapped += n;
@@ -375,6 +390,40 @@ st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, c
     return status;
 }
 
+/* Looks through a slot's values without keeping them. Under the lock. */
+static st_status look_through(st_weights *w, const st_slot *slot, st_error *err)
+{
+    enum { PIECE = 4096 };
+    float piece[PIECE];
+    st_status status = st_blob_expand(&w->checkpoint.catalog.blobs[slot->entry->blob], slot->entry->name, err);
+    for (uint64_t i = 0; status == ST_OK && i < slot->n_elements; i += PIECE) {
+        const size_t n = slot->n_elements - i < PIECE ? (size_t)(slot->n_elements - i) : PIECE;
+        const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first + i, n, piece);
+        if (bad < n) status = not_finite(slot, i + bad, err);
+    }
+    return status;
+}
+
+st_status st_weights_half(st_weights *w, st_half_view *out, const char *canonical, st_error *err)
+{
+    *out = (st_half_view){ 0 };
+    const st_slot *slot = st_binding_find(&w->binding, canonical);
+    if (!slot) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no tensor \"%s\"", canonical);
+    const uint16_t *values = half_in_place(w, slot);
+    if (!values) return ST_OK;
+    st_values *v = &w->values[slot_index(w, slot)];
+    st_status status = ST_OK;
+    if (!atomic_load_explicit(&v->half_ready, memory_order_acquire)) {
+        pthread_mutex_lock(&w->lock);
+        status = look_through(w, slot, err);
+        if (w->streaming) drop_source(w, slot);
+        if (status == ST_OK) atomic_store_explicit(&v->half_ready, true, memory_order_release);
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (status == ST_OK) *out = (st_half_view){ values, slot->entry->dtype == ST_DTYPE_BF16 };
+    return status;
+}
+
 bool st_weights_in_place(const st_weights *w, const char *canonical)
 {
     const st_slot *slot = st_binding_find(&w->binding, canonical);
@@ -383,17 +432,10 @@ bool st_weights_in_place(const st_weights *w, const char *canonical)
 
 st_status st_weights_look_through(st_weights *w, const char *canonical, st_error *err)
 {
-    enum { PIECE = 4096 };
-    float piece[PIECE];
     const st_slot *slot = st_binding_find(&w->binding, canonical);
     if (!slot || slot->scale) return st_fail(err, ST_ERR_INVALID_ARG, "the model has no plain tensor \"%s\"", canonical);
     pthread_mutex_lock(&w->lock);
-    st_status status = st_blob_expand(&w->checkpoint.catalog.blobs[slot->entry->blob], slot->entry->name, err);
-    for (uint64_t i = 0; status == ST_OK && i < slot->n_elements; i += PIECE) {
-        const size_t n = slot->n_elements - i < PIECE ? (size_t)(slot->n_elements - i) : PIECE;
-        const size_t bad = st_entry_read(&w->checkpoint.catalog, slot->entry, slot->first + i, n, piece);
-        if (bad < n) status = not_finite(slot, i + bad, err);
-    }
+    const st_status status = look_through(w, slot, err);
     drop_source(w, slot);
     pthread_mutex_unlock(&w->lock);
     return status;

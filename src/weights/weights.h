@@ -48,6 +48,13 @@ ST_MUSTCHECK st_status st_weights_f32(st_weights *w, const float **out, const ch
  * matrix that it stands for. *name (may be NULL) is the canonical name, which the weights own. */
 ST_MUSTCHECK st_status st_weights_int8(st_weights *w, st_int8_view *out, const char **name, const char *canonical,
                                        st_error *err);
+/* A matrix of a linear layer that the file keeps in 16 bits, where it lies: aligned, contiguous, not quantised, of rank 2. values is NULL for all others,
+ * whose values st_weights_f32 gives. Checked for NaN and infinity on first use, as there. */
+typedef struct st_half_view {
+    const uint16_t *values; /* [n_out, n_in] */
+    bool brain;             /* bf16, else fp16 */
+} st_half_view;
+ST_MUSTCHECK st_status st_weights_half(st_weights *w, st_half_view *out, const char *canonical, st_error *err);
 /* Whether st_weights_f32 gives a pointer into the mapped file. */
 bool st_weights_in_place(const st_weights *w, const char *canonical);
 /* For a large tensor of which little is read: looks for NaN and infinity a piece at a time and keeps nothing in memory. */
@@ -78,6 +85,7 @@ typedef struct st_weights_info {
     uint64_t bytes_converted; /* heap that conversion to fp32 will need for picture + phrase inference */
     uint64_t bytes_vit_mapped, bytes_text_mapped; /* the parts of bytes_mapped that belong to `vit.` and `text.` */
     uint64_t n_int8;          /* elements of quantised matrices */
+    uint64_t n_half;          /* elements of matrices that stay in 16 bits */
     const char *about;        /* what `stencil quantize` wrote of the file (JSON), or NULL */
     uint64_t bytes_token_table; /* of text.token_embed, where it is read straight from the map: a phrase touches a few rows */
 } st_weights_info;

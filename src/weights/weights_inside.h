@@ -17,6 +17,7 @@ typedef struct st_values {
     st_int8_view int8;            /* of a quantised matrix, complete once int8_ready */
     void *int8_heap;
     atomic_bool int8_ready;
+    atomic_bool half_ready;       /* 16-bit values have been looked through */
 } st_values;
 
 struct st_weights {

@@ -72,7 +72,7 @@ static void check_complete(void)
         if (!kc_begin("dispatch: table for %s is complete", st_cpu_level_name((st_cpu_level)i)))
             continue;
         if (!k->gemm || !k->gemm_few || !k->gemm_pack || !k->gemm_packed || !k->gemm_name || !k->layer_norm || !k->add || !k->add3 || !k->scale ||
-            !k->relu || !k->gelu || !k->max || !k->exp_sum || !k->rope || !k->moments || !k->winograd_in || !k->winograd_out ||
+            !k->relu || !k->gelu || !k->max || !k->exp_sum || !k->rope || !k->widen || !k->moments || !k->winograd_in || !k->winograd_out ||
             !k->gemm_u8s8 || !k->gemm_s8_pack || !k->gemm_u8s8_packed || !k->gemm_u8s8_name || !k->quantize || !k->quantize_s8 ||
             !k->exp_u8 || !k->peaks || !k->pack_values || !k->dequantize_max || !k->dequantize)
             kc_fail("a kernel is missing");

@@ -170,8 +170,34 @@ static void check_rope(const st_kernels *k, size_t n, pass how)
     kc_end();
 }
 
+/* Every number of 16 bits but NaN, which must stay one. */
+static void check_widen(const st_kernels *k, size_t n, bool brain)
+{
+    if (!kc_begin("widen n=%zu %s", n, brain ? "bf16" : "fp16"))
+        return;
+    uint16_t *x = (uint16_t *)(void *)kc_floats((n + 1) / 2);
+    float *got = kc_floats(n), *want = kc_floats(n);
+    for (size_t at = 0; at < 65536 && !kc_failed(); at += n) {
+        for (size_t i = 0; i < n; i++)
+            x[i] = (uint16_t)(at + i);
+        KC_CALL(k->widen(got, x, n, brain));
+        st_kernels_get(ST_CPU_REF)->widen(want, x, n, brain);
+        for (size_t i = 0; i < n; i++) {
+            const bool no_number = brain ? (x[i] & 0x7F80u) == 0x7F80u : (x[i] & 0x7C00u) == 0x7C00u;
+            if (!no_number && !kc_same(i, got[i], want[i]))
+                break;
+        }
+    }
+    kc_end();
+}
+
 void kc_elementwise(const st_kernels *k)
 {
+    for (int brain = 0; brain < 2; brain++) {
+        check_widen(k, 4096, brain);
+        check_widen(k, 77, brain);
+        check_widen(k, 3, brain);
+    }
     static void (*const checks[])(const st_kernels *, size_t, pass) = { check_add,  check_add3, check_scale,
                                                                         check_relu, check_gelu, check_rope };
     for (int place = 0; place < KC_N_PLACES; place++) {

@@ -11,7 +11,7 @@ src=$1
 need() { command -v "$1" >/dev/null || { echo "NOT RUN: $1 is not installed"; exit 77; }; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-avx512='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma'
+avx512='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c'
 
 build() { # build OUTPUT COMPILER ARCH SOURCES... with -m flags per folder
     out=$1 cc=$2 arch=$3
@@ -20,8 +20,8 @@ build() { # build OUTPUT COMPILER ARCH SOURCES... with -m flags per folder
     mkdir "$work/o.$out"
     for f in "$src"/tests/kcheck/*.c "$src"/src/kernels/*.c "$src"/src/kernels/ref/*.c "$src"/src/base/*.c "$@"; do
         case $f in
-        */avx2/*) isa='-mavx2 -mfma' ;;
-        */avx2_vnni/*) isa='-mavx2 -mfma -mavxvnni' ;;
+        */avx2/*) isa='-mavx2 -mfma -mf16c' ;;
+        */avx2_vnni/*) isa='-mavx2 -mfma -mf16c -mavxvnni' ;;
         */avx512/*) isa=$avx512 ;;
         */avx512_vnni/*) isa="$avx512 -mavx512vnni" ;;
         */amx/*) isa="$avx512 -mavx512vnni -mamx-tile -mamx-int8" ;;

@@ -68,7 +68,7 @@ static void levels_agree_with_the_kernel(void **state)
     assert_true(a.supports[ST_CPU_REF]);
     assert_true(a.supports[a.best]);
     if (kernel_says("fpu") < 0) return; /* not an x86 */
-    const int avx2 = kernel_says("avx2") && kernel_says("fma");
+    const int avx2 = kernel_says("avx2") && kernel_says("fma") && kernel_says("f16c");
     const int avx512 = avx2 && kernel_says("avx512f") && kernel_says("avx512bw") && kernel_says("avx512dq") &&
                        kernel_says("avx512vl");
     assert_int_equal(a.supports[ST_CPU_AVX2], avx2);

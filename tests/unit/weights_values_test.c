@@ -201,6 +201,7 @@ static void info_adds_up(void **state)
     }
     assert_int_equal(info.bytes_mapped, 4 * picture);
     assert_int_equal(info.bytes_converted, 0);
+    assert_int_equal(info.n_half, 0);
     assert_int_equal(info.bytes_vit_mapped, 4 * vit);
     assert_int_equal(info.bytes_text_mapped, 4 * text);
     assert_int_equal(info.bytes_token_table, 4 * 50 * 12);
@@ -212,8 +213,9 @@ static void info_adds_up(void **state)
     tiny_write_safetensors(t, "a.safetensors", &m);
     w = open_ok(t, "a.safetensors");
     st_weights_get_info(w, &info);
-    assert_int_equal(info.bytes_mapped, 0);
-    assert_int_equal(info.bytes_converted, 4 * (picture - 50 * 12)); /* but for the token table, whose rows stay 16-bit */
+    assert_true(info.n_half > picture / 3 && info.n_half < picture);
+    assert_int_equal(info.bytes_mapped, 2 * info.n_half);
+    assert_int_equal(info.bytes_converted, 4 * (picture - info.n_half - 50 * 12)); /* rows of the token table stay 16-bit, too */
     st_weights_free(w);
     tiny_free(&m);
 }
@@ -341,6 +343,45 @@ static void a_table_is_looked_through_and_read_by_rows(void **state)
         st_weights_free(w);
         tiny_free(&m);
     }
+}
+
+/* Matrices of linear layers stay in 16 bits, looked through once; all else does not. */
+static void matrices_stay_in_16_bits(void **state)
+{
+    temp_folder *t = *state;
+    static const st_dtype types[] = { ST_DTYPE_F16, ST_DTYPE_BF16 };
+    for (int spoilt = 0; spoilt < 2; spoilt++)
+        for (int i = 0; i < 2; i++) {
+            tiny_model m;
+            tiny_make(&m, ST_LAYOUT_META, false);
+            tiny_convert(&m, types[i]);
+            tiny_tensor *x = tiny_find(&m, "detector.backbone.vision_backbone.trunk.blocks.1.mlp.fc2.weight");
+            assert_non_null(x);
+            const size_t n = x->n_bytes / 2;
+            if (spoilt) memcpy(x->bytes + 2 * (n - 1), i ? (unsigned char[2]){ 0x80, 0x7F } : (unsigned char[2]){ 0, 0x7C }, 2);
+            tiny_write_safetensors(t, "a.safetensors", &m);
+            st_weights *w = open_ok(t, "a.safetensors");
+            st_half_view view;
+            const float *whole;
+            st_error err = { 0 };
+            for (int again = 0; again < 2; again++)
+                assert_int_equal(st_weights_half(w, &view, "vit.blocks.1.mlp.fc2.weight", &err), spoilt ? ST_ERR_NONFINITE : ST_OK);
+            if (spoilt) {
+                assert_null(view.values);
+                assert_non_null(strstr(err.message, "fc2.weight"));
+            } else {
+                assert_int_equal(view.brain, i);
+                assert_memory_equal(view.values, x->bytes, x->n_bytes);
+                assert_int_equal(st_weights_f32(w, &whole, "vit.blocks.1.mlp.fc2.weight", &err), ST_OK); /* who wants floats gets them */
+                assert_int_equal(st_weights_half(w, &view, "vit.blocks.1.mlp.fc2.bias", &err), ST_OK);
+                assert_null(view.values);
+                assert_int_equal(st_weights_half(w, &view, "vit.patch.weight", &err), ST_OK);
+                assert_null(view.values);
+            }
+            assert_int_equal(st_weights_half(w, &view, "no.such", &err), ST_ERR_INVALID_ARG);
+            st_weights_free(w);
+            tiny_free(&m);
+        }
 }
 
 static void a_non_finite_weight_is_named(void **state)
@@ -600,6 +641,7 @@ int main(void)
         cmocka_unit_test(doubles_are_rounded),
         cmocka_unit_test(non_finite_values_are_found_anywhere),
         TEST(a_table_is_looked_through_and_read_by_rows),
+        TEST(matrices_stay_in_16_bits),
         TEST(a_non_finite_weight_is_named),
         TEST(dropped_values_come_back),
         TEST(threads_see_one_pointer),

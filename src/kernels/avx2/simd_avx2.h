@@ -102,6 +102,14 @@ static inline void vf_turn(vf r[VF_N])
     }
 }
 
+/* 8 numbers of 16 bits: fp16; bf16, which is the upper half of a float */
+static inline vf vf_from_half(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p)); }
+static inline vf vf_from_brain(const uint16_t *p)
+{
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
 /* a, or 0 where x < limit; NaN in x is not below anything */
 static inline vf vf_zero_below(vf a, vf x, vf limit) { return _mm256_and_ps(a, _mm256_cmp_ps(x, limit, _CMP_NLT_UQ)); }
 /* a 2^n. biased is the float 1.5 * 2^23 + 127 + n: the low bits of its significand are the exponent field of 2^n. */

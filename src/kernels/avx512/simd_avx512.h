@@ -66,6 +66,14 @@ static inline void vf_turn(vf r[VF_N])
     }
 }
 
+/* 16 numbers of 16 bits: fp16; bf16, which is the upper half of a float */
+static inline vf vf_from_half(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p)); }
+static inline vf vf_from_brain(const uint16_t *p)
+{
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
 /* a, or 0 where x < limit; NaN in x is not below anything */
 static inline vf vf_zero_below(vf a, vf x, vf limit)
 {

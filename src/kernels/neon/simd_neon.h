@@ -68,6 +68,10 @@ static inline void vf_turn(vf r[VF_N])
     r[3] = vf_pairs_high(high01, high23);
 }
 
+/* 4 numbers of 16 bits: fp16; bf16, which is the upper half of a float */
+static inline vf vf_from_half(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
+static inline vf vf_from_brain(const uint16_t *p) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)); }
+
 /* a, or 0 where x < limit; NaN in x is not below anything */
 static inline vf vf_zero_below(vf a, vf x, vf limit)
 {

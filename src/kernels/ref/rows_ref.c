@@ -4,6 +4,7 @@
  * not their equals bit by bit.
  */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/kernels.h"
 
@@ -134,6 +135,31 @@ static void winograd_out_ref(float *const y[4], const float *m, size_t plane, co
     }
 }
 
+/* fp16: the exponent is rebased by one multiplication, which is exact for subnormal halves too. */
+static float from_half(uint16_t half)
+{
+    const uint32_t magnitude = (uint32_t)(half & 0x7FFFu) << 13, sign = (uint32_t)(half & 0x8000u) << 16;
+    float value;
+    uint32_t bits;
+    memcpy(&value, &magnitude, sizeof value);
+    value *= 0x1p112f;
+    memcpy(&bits, &value, sizeof bits);
+    bits |= sign;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void widen_ref(float *y, const uint16_t *x, size_t n, bool brain)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = (uint32_t)x[i] << 16;
+        if (brain)
+            memcpy(&y[i], &bits, sizeof bits);
+        else
+            y[i] = from_half(x[i]);
+    }
+}
+
 void st_kernels_set_ref(st_kernels *k)
 {
     *k = (st_kernels){
@@ -146,6 +172,7 @@ void st_kernels_set_ref(st_kernels *k)
         .gelu = gelu_ref,
         .max = max_ref,
         .exp_sum = exp_sum_ref,
+        .widen = widen_ref,
         .rope = rope_ref,
         .moments = moments_ref,
         .winograd_in = winograd_in_ref,

@@ -319,6 +319,18 @@ static void FN(winograd_out)(float *const y[4], const float *m, size_t plane, co
         FN(winograd_out_some)(y, i, m + i, plane, vf_load_n(bias + i, n - i), n - i);
 }
 
+static void FN(widen)(float *y, const uint16_t *x, size_t n, bool brain)
+{
+    size_t i = 0;
+    for (; i + VF_N <= n; i += VF_N)
+        vf_store(y + i, brain ? vf_from_brain(x + i) : vf_from_half(x + i));
+    if (i < n) {
+        uint16_t last[VF_N] = { 0 };
+        memcpy(last, x + i, (n - i) * sizeof *x);
+        vf_store_n(y + i, brain ? vf_from_brain(last) : vf_from_half(last), n - i);
+    }
+}
+
 static void FN(set_rows)(st_kernels *k)
 {
     k->layer_norm = FN(layer_norm);
@@ -329,6 +341,7 @@ static void FN(set_rows)(st_kernels *k)
     k->gelu = FN(gelu);
     k->max = FN(max);
     k->exp_sum = FN(exp_sum);
+    k->widen = FN(widen);
     k->rope = FN(rope);
     k->moments = FN(moments);
     k->winograd_in = FN(winograd_in);
