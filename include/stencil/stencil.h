@@ -8,6 +8,9 @@
  * Every call that can fail returns a status and fills an optional `st_error`. Structs that callers fill begin with `struct_size`
  * (use the *_INIT macros), so that a program built today runs with a newer library. No call prints, exits, aborts on input,
  * or reads the environment, but for ST_CPU_MASK (see docs/cpu-levels.md), which is read once.
+ *
+ * A thread that encodes or asks needs 256 KB of stack. On a CPU with AMX the first model that is opened asks Linux for the
+ * tiles' registers; from then on it refuses signal stacks (sigaltstack) below about 12 KB, in the whole process.
  */
 #ifndef STENCIL_H
 #define STENCIL_H

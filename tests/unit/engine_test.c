@@ -582,6 +582,36 @@ static void test_rate__counts_what_the_passes_multiply(void **state)
     st_session_free(s);
 }
 
+/* What stencil.h says a caller's thread needs; sanitizers' frames are larger. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(ST_FUZZ_BUILD) || defined(__has_feature)
+enum { CALLER_STACK = 2 << 20 };
+#else
+enum { CALLER_STACK = 256 << 10 };
+#endif
+
+static void *encode_and_ask(void *arg)
+{
+    st_session *s = session_on(arg);
+    st_picture *p = encoded(s);
+    st_result *r = segmented(s, p, "cat", NULL, 0);
+    st_result_free(r), st_picture_free(p), st_session_free(s);
+    return NULL;
+}
+
+static void test_threads__a_small_stack_is_enough(void **state)
+{
+    (void)state;
+    pthread_attr_t attr;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, CALLER_STACK), 0);
+    for (size_t i = 0; i < 2; i++) { /* all items on this thread, and some */
+        assert_int_equal(pthread_create(&thread, &attr, encode_and_ask, models[i]), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    pthread_attr_destroy(&attr);
+}
+
 static void test_lifetimes__any_order(void **state)
 {
     (void)state;
@@ -678,6 +708,7 @@ int main(void)
         cmocka_unit_test(test_plan__is_what_the_run_uses),
         cmocka_unit_test(test_memory_limit__another_plan_the_same_answer),
         cmocka_unit_test(test_rate__counts_what_the_passes_multiply),
+        cmocka_unit_test(test_threads__a_small_stack_is_enough),
         cmocka_unit_test(test_lifetimes__any_order),
         cmocka_unit_test(test_memory__every_failure_is_an_error),
         cmocka_unit_test(test_tokenize__as_documented),
