@@ -21,28 +21,31 @@ static size_t slot_index(const st_weights *w, const st_slot *slot)
     return (size_t)(slot - w->binding.slots);
 }
 
-/* Where the slot's values lie as aligned fp32 in a row, or NULL when they must be converted. The blob must be
+/* Where the slot's values lie in a row, aligned for numbers of `size` bytes, or NULL when they must be converted. The blob must be
  * expanded. */
-static const float *in_place(const st_weights *w, const st_slot *slot)
+static const void *as_stored(const st_weights *w, const st_slot *slot, size_t size)
 {
     const st_entry *e = slot->entry;
     const st_blob *blob = &w->checkpoint.catalog.blobs[e->blob];
-    if (e->dtype != ST_DTYPE_F32 || !e->contiguous || !blob->data) return NULL;
-    const unsigned char *at = blob->data + e->offset + slot->first * sizeof(float);
-    return (uintptr_t)at % _Alignof(float) == 0 ? (const float *)(const void *)at : NULL;
+    if (!e->contiguous || !blob->data) return NULL;
+    const unsigned char *at = blob->data + e->offset + slot->first * size;
+    return (uintptr_t)at % size == 0 ? at : NULL;
+}
+
+static const float *in_place(const st_weights *w, const st_slot *slot)
+{
+    return slot->entry->dtype == ST_DTYPE_F32 ? as_stored(w, slot, sizeof(float)) : NULL;
 }
 
 /* The same for 16-bit matrices of linear layers, which stay as they are. The rule hangs on the manifest and the file alone, so that the memory plan
  * knows it beforehand. */
 static const uint16_t *half_in_place(const st_weights *w, const st_slot *slot)
 {
-    const st_entry *e = slot->entry;
-    const st_blob *blob = &w->checkpoint.catalog.blobs[e->blob];
+    const st_dtype dtype = slot->entry->dtype;
     const size_t n = strlen(slot->name);
-    const bool of_layer = slot->rank == 2 && n > 7 && strcmp(slot->name + n - 7, ".weight") == 0;
-    if ((e->dtype != ST_DTYPE_F16 && e->dtype != ST_DTYPE_BF16) || !of_layer || slot->scale || !e->contiguous || !blob->data || blob->heap) return NULL;
-    const unsigned char *at = blob->data + e->offset + slot->first * sizeof(uint16_t);
-    return (uintptr_t)at % _Alignof(uint16_t) == 0 ? (const uint16_t *)(const void *)at : NULL;
+    const bool of_layer = slot->rank == 2 && n > 7 && strcmp(slot->name + n - 7, ".weight") == 0 && !slot->scale;
+    const bool mapped = !w->checkpoint.catalog.blobs[slot->entry->blob].heap;
+    return of_layer && mapped && (dtype == ST_DTYPE_F16 || dtype == ST_DTYPE_BF16) ? as_stored(w, slot, sizeof(uint16_t)) : NULL;
 }
 
 /* ---------------------------------------------------------------- what st_weights_get_info tells */
