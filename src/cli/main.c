@@ -15,7 +15,7 @@ const st_command st_commands[] = {
     { "concept", "save examples of a picture, to be found in others", st_cmd_concept, st_cmd_concept_help },
     { "everything", "find masks in a picture without a prompt", st_cmd_everything, st_cmd_everything_help },
     { "encode", "save a picture's encoding for later", st_cmd_encode, st_cmd_encode_help },
-    { "quantize", "write a model as int8: a quarter of the size, faster", st_cmd_quantize, st_cmd_quantize_help },
+    { "quantize", "write a model as int8: a third of the size, faster", st_cmd_quantize, st_cmd_quantize_help },
     { "info", "describe a model file: parts, sizes, memory plan", st_cmd_info, st_cmd_info_help },
     { "check", "run a model's self-check on this machine", st_cmd_check, st_cmd_check_help },
     { "bench", "measure masks, phrases or clicks on this machine", st_cmd_bench, st_cmd_bench_help },
